@@ -1,0 +1,93 @@
+"""Every file is written beside its place, read back, and renamed into it: a file that exists is whole."""
+
+import errno
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .errors import StorageError
+
+_LITTLE = 1 << 20
+"""Bytes free below which a failed write is put down to a full disk."""
+
+
+def make_folder(folder: Path) -> Path:
+    """The folder, made with its parents; StorageError where that cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise StorageError(
+            f"{folder} cannot be made a folder ({problem.strerror}); wanted a place that can be written"
+        ) from problem
+    return folder
+
+
+@contextmanager
+def written_beside(
+    path: Path, check: Callable[[Path], None] = lambda part: None
+) -> Iterator[Path]:
+    """A name beside `path` to write to; what stands there at the end is checked, then renamed.
+
+    `check` opens the written file and raises if it is not whole. If anything fails, nothing of
+    the new file is left and an older `path` stays as it was. The part keeps the suffix of
+    `path`, since writers choose their format by it. StorageError when the disk is full.
+    """
+    make_folder(path.parent)
+    part = path.with_name(f".{path.stem}.part-{os.getpid()}{path.suffix}")
+    try:
+        yield part
+        check(part)
+        _sync(part)
+        os.replace(part, path)
+    except BaseException as problem:
+        full = is_full(path.parent, problem)
+        remove(part)
+        if full:
+            raise StorageError(
+                f"{path} could not be written: the disk that holds {path.parent} is full; "
+                "wanted more free space (what was finished before stays)"
+            ) from problem
+        raise
+
+
+def is_full(folder: Path, problem: BaseException) -> bool:
+    """Whether a failed write in `folder` is due to a full disk (GDAL does not say so itself)."""
+    if isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    is_fault = isinstance(problem, Exception)
+    return is_fault and shutil.disk_usage(folder).free < _LITTLE
+
+
+def remove(path: Path) -> None:
+    """Remove a file or folder and its side-cars, if there."""
+    for found in (path, path.with_name(path.name + ".aux.xml"), path.with_name(path.name + ".ovr")):
+        if found.is_dir():
+            shutil.rmtree(found)
+        else:
+            found.unlink(missing_ok=True)
+
+
+def fingerprint(*parts: str) -> str:
+    """Twelve hexadecimal digits that change when any of `parts` does.
+
+    >>> fingerprint("a", "b") == fingerprint("ab")
+    False
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(f"{len(part)}:{part}".encode())
+    return digest.hexdigest()[:12]
+
+
+def file_identity(path: Path) -> str:
+    """What changes when a file does: its name, size and time of change (its content is not read)."""
+    found = path.stat()
+    return f"{path.name}:{found.st_size}:{found.st_mtime_ns}"
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as stream:
+        os.fsync(stream.fileno())
