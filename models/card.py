@@ -48,7 +48,7 @@ class Card:
     """The name that segmentation-models-pytorch gives the U-Net's encoder."""
 
     window: int = 512
-    """Side of what one forward pass decides, in pixels; windows stand on the grid's lattice of it."""
+    """Side in pixels of what one forward pass decides, on the grid's absolute lattice of it."""
 
     margin: int = 64
     """Pixels around a window that the model sees too."""
@@ -72,7 +72,8 @@ class Card:
         counts = {len(self.bands), len(self.mean), len(self.std)}
         if len(counts) != 1 or not self.bands or not self.classes:
             raise ModelError(
-                f"a card has one mean and std for each band, got {self.bands}, {self.mean}, {self.std}"
+                f"a card has one mean and std for each band, got {self.bands}, "
+                f"{self.mean}, {self.std}"
             )
         if min(self.std) <= 0 or self.pixel_m <= 0 or self.window <= 0 or self.margin < 0:
             raise ModelError(f"a card's sizes are positive, got {self}")
@@ -90,7 +91,12 @@ class Card:
         """The card of a header; keys that this version does not know are left out."""
         known = {f.name for f in fields(cls)}
         tuples = ("classes", "bands", "mean", "std")
-        return cls(**{k: tuple(v) if k in tuples else v for k, v in told.items() if k in known})
+        values: dict[str, Any] = {
+            key: tuple(value) if key in tuples else value
+            for key, value in told.items()
+            if key in known
+        }
+        return cls(**values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,4 +8,4 @@ class TilingError(OrthoTraceError):
 
 
 class StorageError(TilingError):
-    """The disk is full or a folder cannot be written: it ends a run, and is no fault of one cell."""
+    """The disk is full or a folder cannot be written: it ends a run, not one cell."""

@@ -1,4 +1,4 @@
-"""Every file is written beside its place, read back, and renamed into it: a file that exists is whole."""
+"""Every file is written beside its place, checked and renamed: a file that exists is whole."""
 
 import errno
 import hashlib
@@ -20,15 +20,14 @@ def make_folder(folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise StorageError(
-            f"{folder} cannot be made a folder ({problem.strerror}); wanted a place that can be written"
+            f"{folder} cannot be made a folder ({problem.strerror}); "
+            "wanted a place that can be written"
         ) from problem
     return folder
 
 
 @contextmanager
-def written_beside(
-    path: Path, check: Callable[[Path], None] = lambda part: None
-) -> Iterator[Path]:
+def written_beside(path: Path, check: Callable[[Path], None] = lambda part: None) -> Iterator[Path]:
     """A name beside `path` to write to; what stands there at the end is checked, then renamed.
 
     `check` opens the written file and raises if it is not whole. If anything fails, nothing of
@@ -83,7 +82,7 @@ def fingerprint(*parts: str) -> str:
 
 
 def file_identity(path: Path) -> str:
-    """What changes when a file does: its name, size and time of change (its content is not read)."""
+    """What changes when a file does: name, size and time of change (content is not read)."""
     found = path.stat()
     return f"{path.name}:{found.st_size}:{found.st_mtime_ns}"
 

@@ -183,7 +183,7 @@ class Grid:
             return False
         (width, height), (x, y) = self.pixel, self.anchor
         off = transform.c / width - x, transform.f / height - y
-        # A size that is off by 1e-9 of itself moves the far edge of a 100,000 px raster by ALIGNED/10.
+        # A size off by 1e-9 moves the far edge of 100,000 pixels by a tenth of ALIGNED.
         sizes = abs(transform.a / width - 1), abs(-transform.e / height - 1)
         return max(sizes) < 1e-9 and all(abs(o - round(o)) < ALIGNED for o in off)
 

@@ -1,8 +1,8 @@
-"""A layer: one kind of raster over a grid, a folder of cell GeoTIFFs with an index for QGIS and GDAL.
+"""A layer: one kind of raster over a grid, a folder of cell GeoTIFFs and an index of them.
 
     FOLDER/layer.json   what the layer is: grid, bands, type, nodata
     FOLDER/CELL.tif     a cloud-optimised GeoTIFF; a tile is one internal block with all its bands
-    FOLDER/index.vrt    all cells as one raster
+    FOLDER/index.vrt    all cells as one raster, for QGIS and GDAL
 
 Imagery has no byte to spare for nodata, so it carries an internal mask; labels and scores have 255.
 """
@@ -135,7 +135,7 @@ class Layer:
         return path
 
     def read(self, window: Window) -> Pixels:
-        """The pixels of any window, over all cells that it touches; a truncated file is a TilingError."""
+        """The pixels of any window, over all cells that it touches; TilingError for a torn file."""
         shape = (len(self.bands), *window.shape)
         data_CHW = np.full(shape, self.nodata or 0, self.dtype)
         valid_HW = np.zeros(window.shape, bool)
