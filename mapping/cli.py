@@ -1,0 +1,359 @@
+"""The command line: each verb reads its arguments, calls one function, says where the result is."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from click.exceptions import Abort, ClickException
+
+from .. import OrthoTraceError, __version__
+from .errors import CellsFailed, MappingError
+from .progress import Progress
+
+app = typer.Typer(
+    name="orthotrace",
+    help="From aerial imagery and an incomplete OpenStreetMap to a better map of roads and "
+    "buildings. Start with `orthotrace demo`. A verb does what its own stage needs and no more: "
+    "what is up to date is left alone.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+MENDABLE, CELLS_FAILED, INTERRUPTED = 2, 3, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; 0 done, 2 for what a person can mend, 3 if cells failed, 130 for Ctrl-C."""
+    try:
+        app(args=list(sys.argv[1:] if argv is None else argv), standalone_mode=False)
+    except CellsFailed as problem:
+        print(f"orthotrace: {problem}", file=sys.stderr)
+        return CELLS_FAILED
+    except OrthoTraceError as problem:
+        print(f"orthotrace: {problem}", file=sys.stderr)
+        return MENDABLE
+    except ClickException as problem:
+        problem.show()
+        return MENDABLE
+    except (KeyboardInterrupt, Abort):
+        print("orthotrace: stopped; what was done stays done, the next run goes on", file=sys.stderr)
+        return INTERRUPTED
+    return 0
+
+
+# -- arguments that several verbs share ----------------------------------------------------
+
+RegionName = Annotated[
+    str, typer.Argument(metavar="REGION", help="A name (of regions/NAME.toml) or a region file.")
+]
+DataFolder = Annotated[Path, typer.Option("--data", help="The folder of all regions' files.")]
+Workers = Annotated[
+    int, typer.Option(min=1, help="Processes that share the cells; 1 is a plain loop.")
+]
+Cluster = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="A running Dask scheduler, tcp://HOST:PORT.")
+]
+Device = Annotated[str | None, typer.Option(help="cuda, mps or cpu; the best there is if not told.")]
+Minutes = Annotated[
+    float | None,
+    typer.Option(min=0.1, help="Time for training; turned once, by a measurement, into steps."),
+]
+Steps = Annotated[int | None, typer.Option(min=1, help="Training steps outright, for a repeat.")]
+Generation = Annotated[
+    int | None, typer.Option(min=0, help="Of labels and model; 0 is OSM's own labels.")
+]
+ModelFile = Annotated[
+    Path, typer.Option("--model", "-m", help="A .safetensors file written by `train`.")
+]
+
+
+@app.callback(invoke_without_command=True)
+def _version(
+    version: Annotated[bool, typer.Option("--version", help="The version, and no more.")] = False,
+) -> None:
+    if version:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.command()
+def demo(
+    seed: Annotated[int, typer.Option(help="Another seed is another county.")] = 0,
+    minutes: Annotated[float, typer.Option(min=0.1, help="Time for each of two trainings.")] = 1.5,
+    data: DataFolder = Path("data"),
+    show: Annotated[bool, typer.Option("--open/--no-open", help="Open the map at the end.")] = True,
+) -> None:
+    """Make a small county, map it, and open the map: minutes, no network, no GPU.
+
+    Imagery of two dates, an OSM extract that misses a third of the buildings and is shifted by
+    some metres, and the truth to score against: every stage runs on them, with one round of
+    refinement.
+    """
+    from .demo import run_demo
+
+    page = run_demo(data, seed=seed, minutes=minutes, progress=Progress())
+    print(f"the map: {page}")
+    if show:
+        _open(page)
+
+
+@app.command()
+def tile(
+    region: RegionName,
+    imagery: Annotated[
+        list[str] | None,
+        typer.Option(help="For a new region: a GeoTIFF, folder or glob (several times if need be)."),
+    ] = None,
+    osm: Annotated[
+        Path | None, typer.Option(help="For a new region: an extract such as town.osm.pbf.")
+    ] = None,
+    workers: Workers = 1,
+    cluster: Cluster = None,
+    data: DataFolder = Path("data"),
+) -> None:
+    """Bring a region's imagery onto its grid, as the layer `imagery`.
+
+    Imagery that stands on the grid's lattice is copied pixel by pixel; other imagery is
+    resampled. Where there is no data there are no zeros but a mask. With --imagery and --osm a
+    new region file is written first: regions/REGION.toml.
+    """
+    from . import stages
+
+    if imagery or osm:
+        stages.new_region(region, imagery or [], osm)
+    _run(stages.TILE, region, data, stages.Settings(workers=workers, cluster=cluster))
+
+
+@app.command()
+def label(
+    region: RegionName,
+    workers: Workers = 1,
+    cluster: Cluster = None,
+    data: DataFolder = Path("data"),
+) -> None:
+    """Burn OSM's roads and buildings onto the grid, as the layer `labels-g0`.
+
+    1 is road or building, 0 is neither, 255 is unknown: along edges, on tunnels, and wherever
+    OSM is not taken as complete.
+    """
+    from . import stages
+
+    _run(stages.LABEL, region, data, stages.Settings(workers=workers, cluster=cluster))
+
+
+@app.command()
+def train(
+    region: RegionName,
+    generation: Generation = None,
+    minutes: Minutes = None,
+    steps: Steps = None,
+    device: Device = None,
+    workers: Workers = 1,
+    data: DataFolder = Path("data"),
+) -> None:
+    """Train a U-Net on a region's labels, as models/gN.safetensors.
+
+    Held-back tiles are never trained on; what is told while it runs is scored on them. Stopped
+    half-way and run again, it goes on where it was.
+    """
+    from . import stages
+
+    settings = stages.Settings(
+        workers=workers, minutes=minutes, steps=steps, device=device, generation=generation
+    )
+    _run(stages.TRAIN, region, data, settings)
+
+
+@app.command()
+def predict(
+    target: Annotated[str, typer.Argument(help="A GeoTIFF, or a region.")],
+    model: Annotated[
+        Path | None, typer.Option("--model", "-m", help="For a GeoTIFF: the model file.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="For a GeoTIFF: the scores to write.")
+    ] = None,
+    generation: Generation = None,
+    device: Device = None,
+    data: DataFolder = Path("data"),
+) -> None:
+    """Score each pixel with a model: a region's layer `scores-gN`, or any GeoTIFF.
+
+    Scores are probability x 254 in one band a class, 255 where there is no imagery. Memory does
+    not grow with the raster.
+    """
+    from . import stages
+
+    if model is None:
+        _run(
+            stages.PREDICT, target, data, stages.Settings(device=device, generation=generation)
+        )
+        return
+    from .scene import predict_scene
+
+    out = output or Path(target).with_suffix(".scores.tif")
+    print(f"scores: {predict_scene(Path(target), model, out, device=device, progress=Progress())}")
+
+
+@app.command()
+def refine(
+    region: RegionName,
+    generation: Generation = None,
+    workers: Workers = 1,
+    cluster: Cluster = None,
+    data: DataFolder = Path("data"),
+) -> None:
+    """Make the next generation of labels from OSM and what the model proposes.
+
+    Sure finds are added, unsure ones become unknown, nothing that is mapped is deleted. The
+    threshold is set by mapped objects that were hidden from training.
+    """
+    from . import stages
+
+    settings = stages.Settings(workers=workers, cluster=cluster, generation=generation)
+    _run(stages.REFINE, region, data, settings)
+
+
+@app.command()
+def trace(
+    region: RegionName,
+    generation: Generation = None,
+    workers: Workers = 1,
+    cluster: Cluster = None,
+    data: DataFolder = Path("data"),
+) -> None:
+    """Turn scores into vector roads and buildings: map/roads.parquet, map/buildings.parquet."""
+    from . import stages
+
+    settings = stages.Settings(workers=workers, cluster=cluster, generation=generation)
+    _run(stages.TRACE, region, data, settings)
+
+
+@app.command(name="map")
+def map_(
+    target: Annotated[str, typer.Argument(help="A GeoTIFF, or a region.")],
+    model: Annotated[
+        Path | None, typer.Option("--model", "-m", help="For a GeoTIFF: the model file.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="For a GeoTIFF: .gpkg, .parquet, .fgb or .geojson."),
+    ] = None,
+    device: Device = None,
+    data: DataFolder = Path("data"),
+) -> None:
+    """Predict and trace in one go: from a GeoTIFF and a model to vector roads and buildings."""
+    from . import stages
+
+    if model is None:
+        _run(stages.TRACE, target, data, stages.Settings(device=device))
+        return
+    from .scene import map_scene
+
+    out = output or Path(target).with_suffix(".gpkg")
+    told = map_scene(Path(target), model, out, device=device, progress=Progress())
+    print(told)
+
+
+@app.command()
+def compare(region: RegionName, data: DataFolder = Path("data")) -> None:
+    """Hold the map against OSM: what is the same, new, or missing."""
+    from . import stages
+
+    _run(stages.COMPARE, region, data, stages.Settings())
+
+
+@app.command()
+def evaluate(
+    target: Annotated[
+        str, typer.Argument(help="A region, or a map: .gpkg, .parquet, .fgb or .geojson.")
+    ],
+    truth: Annotated[
+        Path | None, typer.Option(help="For a map: a file with layers roads and buildings.")
+    ] = None,
+    data: DataFolder = Path("data"),
+) -> None:
+    """Score labels, models and the exported map against a truth (or against OSM, if none).
+
+    Pixels: IoU, precision, recall and F1, unknown left out, counts summed over the region.
+    Buildings: one to one at IoU 0.5. Roads: by length within 3 m, both ways.
+    """
+    if truth is not None:
+        from .products import evaluate_map
+
+        print(evaluate_map(Path(target), truth))
+        return
+    from . import stages
+
+    _run(stages.EVALUATE, target, data, stages.Settings())
+
+
+@app.command()
+def export(
+    region: RegionName,
+    formats: Annotated[
+        list[str] | None,
+        typer.Option("--format", help="gpkg, parquet, fgb, geojson (several times if need be)."),
+    ] = None,
+    crs: Annotated[str | None, typer.Option(help="Such as EPSG:4326; the grid's if not told.")] = None,
+    data: DataFolder = Path("data"),
+) -> None:
+    """Write the map for other programs, pure predictions apart from what is joined with OSM."""
+    from . import stages
+
+    settings = stages.Settings(formats=tuple(formats or ()), crs=crs)
+    _run(stages.EXPORT, region, data, settings)
+
+
+@app.command()
+def view(
+    region: RegionName,
+    data: DataFolder = Path("data"),
+    show: Annotated[bool, typer.Option("--open/--no-open", help="Open it in a browser.")] = True,
+) -> None:
+    """Make the map page map/index.html, which needs no network, and open it."""
+    from . import stages
+
+    page = _run(stages.VIEW, region, data, stages.Settings())
+    if show:
+        _open(page)
+
+
+@app.command()
+def run(
+    region: RegionName,
+    minutes: Minutes = None,
+    steps: Steps = None,
+    device: Device = None,
+    workers: Workers = 1,
+    cluster: Cluster = None,
+    data: DataFolder = Path("data"),
+) -> None:
+    """Every stage of a region that is not up to date, from imagery to the map page."""
+    from . import stages
+
+    settings = stages.Settings(
+        workers=workers, cluster=cluster, minutes=minutes, steps=steps, device=device
+    )
+    _run(stages.VIEW, region, data, settings)
+
+
+# -- inside --------------------------------------------------------------------------------
+
+
+def _run(last: str, region: str, data: Path, settings: "stages.Settings") -> Path:  # noqa: F821
+    from . import stages
+
+    result = stages.run_to(last, stages.find_region(region), data, settings, Progress())
+    print(f"{last}: {result}")
+    return result
+
+
+def _open(page: Path) -> None:
+    if not page.exists():
+        raise MappingError(f"{page} is not there; run the region first")
+    typer.launch(str(page.resolve()))

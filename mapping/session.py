@@ -1,0 +1,44 @@
+"""How a run is done, as against what: workers, device, budget, and what a person sees."""
+
+from dataclasses import dataclass
+
+from ..tiling.runner import Runner
+from .progress import Progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What is told on the command line for one run and stands in no region file."""
+
+    workers: int = 1
+    """Processes that share the cells; 1 is a plain loop."""
+
+    cluster: str | None = None
+    """Address of a running Dask scheduler."""
+
+    device: str | None = None
+    """cuda, mps or cpu; the best there is if not told."""
+
+    minutes: float | None = None
+    """Time for a training, instead of the recipe's."""
+
+    steps: int | None = None
+    """Steps of a training outright."""
+
+    generation: int | None = None
+    """The generation meant; see `stages.plan`."""
+
+    formats: tuple[str, ...] = ()
+    """Of the export; all if not told."""
+
+    crs: str | None = None
+    """Of the export; the grid's if not told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One run: its settings, its runner and its screen."""
+
+    settings: Settings
+    run: Runner
+    progress: Progress

@@ -1,0 +1,253 @@
+"""A region resolved on this machine: its grid, scenes and cells, and where its files are.
+
+What was resolved stands in `data/NAME/region.lock.json`, so that the next run does the same.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import geopandas as gpd
+import shapely
+from pyproj import CRS
+from shapely.geometry.base import BaseGeometry
+
+from ..tiling.catalogue import common_grid, find_scenes, newest_first
+from ..tiling.files import written_beside
+from ..tiling.grid import Cell, Grid, Window, same_crs, short_crs, transformer
+from ..tiling.imagery import Scene
+from ..tiling.layer import Layer
+from .errors import MappingError
+from .region import Boundary, Polygons, Region
+
+LIBRARIES = ("orthotrace", "torch", "segmentation-models-pytorch", "rasterio", "shapely", "osmium")
+"""Whose versions are kept with a result, since another one may change it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A region, its grid and scenes, and the folder of its files."""
+
+    region: Region
+    folder: Path
+    """data/NAME."""
+
+    grid: Grid
+    scenes: tuple[Scene, ...]
+    """Best first."""
+
+    bands: tuple[str, ...]
+    dtype: str
+
+    boundary: BaseGeometry
+    """What is mapped, in the grid's CRS."""
+
+    cells: tuple[Cell, ...]
+    """The cells in which the boundary meets imagery, row by row."""
+
+    @property
+    def window(self) -> Window:
+        """The smallest window that holds the boundary."""
+        return self.grid.covering(self.boundary.bounds)
+
+    @property
+    def generations(self) -> int:
+        """The number of models: one on OSM's labels, one more for each round of refinement."""
+        return self.region.refine.rounds + 1
+
+    # -- layers ----------------------------------------------------------------------------
+
+    @property
+    def imagery(self) -> Layer:
+        return Layer(self.folder / "imagery", self.grid, self.bands, self.dtype)
+
+    def labels(self, generation: int) -> Layer:
+        """Labels of a generation; 0 are OSM's."""
+        folder = self.folder / f"labels-g{generation}"
+        return Layer(folder, self.grid, self.region.classes, nodata=255)
+
+    def scores(self, generation: int) -> Layer:
+        """What the model of a generation sees."""
+        folder = self.folder / f"scores-g{generation}"
+        return Layer(folder, self.grid, self.region.classes, nodata=255)
+
+    def model(self, generation: int) -> Path:
+        return self.folder / "models" / f"g{generation}.safetensors"
+
+    @property
+    def map_folder(self) -> Path:
+        return self.folder / "map"
+
+    # -- what was resolved -----------------------------------------------------------------
+
+    @property
+    def lock_path(self) -> Path:
+        return self.folder / "region.lock.json"
+
+    def lock(self) -> dict[str, Any]:
+        """What the lock file says; empty before the first run."""
+        if not self.lock_path.exists():
+            return {}
+        told: dict[str, Any] = json.loads(self.lock_path.read_text())
+        return told
+
+    def write_lock(self, **told: Any) -> None:
+        """Keep `told` in the lock file beside what stands there."""
+        lock = {**self.lock(), **told}
+        with written_beside(self.lock_path) as part:
+            part.write_text(json.dumps(lock, indent=1, sort_keys=True) + "\n")
+
+
+def resolve(region: Region, data: Path) -> Site:
+    """Find the region's scenes, grid and cells; nothing is written but the lock file.
+
+    `data` is the folder of all regions. MappingError or TilingError if the imagery, the boundary
+    and the grid do not make a region.
+    """
+    scenes = newest_first(find_scenes(region.sources.imagery))
+    grid = _grid(region, scenes)
+    bands, dtype = _bands(scenes)
+    footprints = [shapely.box(*scene.bounds_in(grid.crs)) for scene in scenes]
+    boundary = _boundary(region.boundary, grid.crs, footprints)
+    cells = _cells(grid, boundary, footprints)
+    if not cells:
+        raise MappingError(
+            f"region {region.name}: no imagery inside the boundary; the imagery spans "
+            f"{_extent(shapely.union_all(footprints), grid.crs)} and the boundary "
+            f"{_extent(boundary, grid.crs)} (west, south, east, north in degrees)"
+        )
+    site = Site(region, data / region.name, grid, tuple(scenes), bands, dtype, boundary, cells)
+    site.write_lock(
+        grid=grid.to_dict(),
+        bands=list(bands),
+        dtype=dtype,
+        cells=len(cells),
+        scenes=[{"file": scene.path.name, "date": scene.date} for scene in scenes],
+        seeds={
+            "held_back": region.held_back.seed,
+            "hidden": region.refine.seed,
+            "recipe": region.recipe.seed,
+        },
+        versions=versions(),
+    )
+    return site
+
+
+def versions() -> dict[str, str]:
+    """Versions of the libraries that shape a result."""
+    return {name: version(name) for name in LIBRARIES}
+
+
+def read_polygons(part: Polygons, crs: str) -> BaseGeometry:
+    """The union of a file's polygons, in `crs`; MappingError if it has none."""
+    try:
+        frame = gpd.read_file(part.file, layer=part.layer) if part.layer else _only_layer(part.file)
+    except (OSError, ValueError, RuntimeError) as problem:
+        raise MappingError(
+            f"{part.file} cannot be read ({problem}); wanted a file of polygons"
+            + (f" with a layer {part.layer!r}" if part.layer else "")
+        ) from problem
+    areas = frame[frame.geometry.geom_type.isin(["Polygon", "MultiPolygon"])]
+    if areas.empty or areas.crs is None:
+        raise MappingError(
+            f"{part.file} holds {len(areas)} polygons with CRS {areas.crs}; "
+            "wanted at least one polygon and a CRS"
+        )
+    joined: BaseGeometry = areas.to_crs(crs).union_all()
+    return joined
+
+
+def _only_layer(file: Path) -> gpd.GeoDataFrame:
+    return gpd.read_parquet(file) if file.suffix == ".parquet" else gpd.read_file(file)
+
+
+def _grid(region: Region, scenes: Sequence[Scene]) -> Grid:
+    part = region.grid
+    found = common_grid(scenes, cell=part.cell, tile=part.tile)
+    crs = part.crs or found.crs
+    if part.crs is not None:
+        CRS.from_user_input(part.crs)
+    same = same_crs(crs, found.crs)
+    if part.pixel is None and not same:
+        raise MappingError(
+            f"region {region.name}: grid.crs is {part.crs} and the imagery's is "
+            f"{short_crs(found.crs)}, so grid.pixel must say how large a pixel is in {part.crs}"
+        )
+    pixel = found.pixel if part.pixel is None else (part.pixel, part.pixel)
+    kept = same and pixel == found.pixel
+    anchor = part.anchor or (found.anchor if kept else (0.0, 0.0))
+    return Grid(found.crs if same else crs, pixel, anchor, part.cell, part.tile)
+
+
+def _bands(scenes: Sequence[Scene]) -> tuple[tuple[str, ...], str]:
+    """The bands that all scenes have, in the order of the first; their one type."""
+    common = [
+        band for band in scenes[0].bands if all(band in scene.bands for scene in scenes)
+    ]
+    types = {scene.dtype: scene.path for scene in scenes}
+    if len(types) > 1:
+        (one, first), (other, second) = list(types.items())[:2]
+        raise MappingError(
+            f"{first} holds {one} and {second} {other}; wanted imagery of one type in a region"
+        )
+    if not common:
+        raise MappingError(
+            f"{scenes[0].path} has bands {scenes[0].bands} and {scenes[-1].path} "
+            f"{scenes[-1].bands}; wanted at least one band in common"
+        )
+    return tuple(common), scenes[0].dtype
+
+
+def _boundary(
+    part: Boundary, crs: str, footprints: Sequence[BaseGeometry]
+) -> BaseGeometry:
+    if part.file is not None:
+        return read_polygons(Polygons(file=part.file, layer=part.layer), crs)
+    if part.bbox is not None:
+        bounds = transformer(part.crs, crs).transform_bounds(*part.bbox)
+        return shapely.box(*bounds)
+    if part.place is not None:
+        return _place(part.place, crs)
+    return shapely.union_all(footprints)
+
+
+def _place(name: str, crs: str) -> BaseGeometry:
+    import osmnx  # here, because it takes a second and only places need it
+
+    try:
+        found: BaseGeometry = osmnx.geocode_to_gdf(name).to_crs(crs).union_all()
+    except (OSError, ValueError, TypeError) as problem:
+        raise MappingError(
+            f"the place {name!r} was not found ({problem}); wanted a name that Nominatim knows "
+            "and a network, or a bbox or file instead"
+        ) from problem
+    return found
+
+
+def _cells(
+    grid: Grid, boundary: BaseGeometry, footprints: Sequence[BaseGeometry]
+) -> tuple[Cell, ...]:
+    area = shapely.union_all([boundary.intersection(footprint) for footprint in footprints])
+    if area.is_empty or area.area == 0:
+        return ()
+    shapely.prepare(area)
+    squares = ((cell, shapely.box(*grid.bounds(grid.window(cell)))) for cell in _around(grid, area))
+    # Touching at an edge alone shares no pixel.
+    return tuple(cell for cell, square in squares if area.intersection(square).area > 0)
+
+
+def _around(grid: Grid, area: BaseGeometry) -> list[Cell]:
+    return grid.cells(grid.covering(area.bounds))
+
+
+def _extent(area: BaseGeometry, crs: str) -> str:
+    bounds = transformer(crs, "EPSG:4326").transform_bounds(*area.bounds)
+    return ", ".join(f"{degrees:.4f}" for degrees in bounds)
+
+
+def stamp(told: Mapping[str, Any]) -> str:
+    """A text that is the same for the same recipe: what fingerprints are made of."""
+    return json.dumps(told, sort_keys=True, default=str)

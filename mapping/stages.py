@@ -1,0 +1,138 @@
+"""The stages of a region as data: in which order, what each reads and writes, and how they run.
+
+A verb runs its own stage and, before it, whatever of the earlier ones is missing or stale.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..tiling.files import make_folder, written_beside
+from ..tiling.runner import runner
+from . import generations, products, rasters
+from .errors import MappingError
+from .progress import Progress
+from .region import read_region
+from .session import Session, Settings
+from .site import Site, resolve
+
+TILE, LABEL, TRAIN, PREDICT, REFINE = "tile", "label", "train", "predict", "refine"
+TRACE, COMPARE, EVALUATE, EXPORT, VIEW = "trace", "compare", "evaluate", "export", "view"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One verb and what it does to a site in one generation."""
+
+    verb: str
+
+    reads: tuple[str, ...]
+    """Layers and files, with {g} for the generation."""
+
+    writes: str
+
+    work: Callable[[Site, int, Session], Path]
+    """Does what is missing or stale and says where the result is."""
+
+
+EACH_GENERATION = (
+    Stage(TRAIN, ("imagery", "labels-g{g}"), "models/g{g}.safetensors", generations.train),
+    Stage(PREDICT, ("imagery", "models/g{g}.safetensors"), "scores-g{g}", rasters.predict),
+    Stage(REFINE, ("osm", "scores-g{g}"), "labels-g{g+1}", generations.refine),
+)
+"""Repeated for each generation; the last one is not refined."""
+
+BEFORE = (
+    Stage(TILE, ("the imagery's files",), "imagery", rasters.tile),
+    Stage(LABEL, ("imagery", "the OSM extract"), "labels-g0", rasters.label),
+)
+
+AFTER = (
+    Stage(TRACE, ("scores-g{g}",), "map/roads.parquet, map/buildings.parquet", products.trace),
+    Stage(COMPARE, ("map", "osm"), "map/comparison.gpkg", products.compare),
+    Stage(EXPORT, ("map", "map/comparison.gpkg"), "map/NAME.gpkg", products.export),
+    Stage(EVALUATE, ("map/NAME.gpkg", "the truth"), "map/report.json", products.evaluate),
+    Stage(VIEW, ("map/report.json", "all layers"), "map/index.html", products.view),
+)
+
+
+def plan(site: Site, last: str, generation: int | None) -> Iterator[tuple[Stage, int]]:
+    """The stages up to `last`, in order, each with its generation.
+
+    `generation` is the last one to be trained; without it a verb that belongs to a generation
+    stops at the first, and one that comes after them at the region's last.
+    """
+    for stage in BEFORE:
+        yield stage, 0
+        if stage.verb == last:
+            return
+    each = [stage.verb for stage in EACH_GENERATION]
+    final = generation if generation is not None else (0 if last in each else site.generations - 1)
+    for g in range(final + 1):
+        for stage in EACH_GENERATION:
+            if g == final and stage.verb == REFINE and last != REFINE:
+                break
+            yield stage, g
+            if g == final and stage.verb == last:
+                return
+    for stage in AFTER:
+        yield stage, final
+        if stage.verb == last:
+            return
+
+
+def run_to(
+    last: str, region_file: Path, data: Path, settings: Settings, progress: Progress
+) -> Path:
+    """Bring a region up to date as far as the verb `last`; where its result is."""
+    site = resolve(read_region(region_file), make_folder(data))
+    if settings.generation is not None and settings.generation >= site.generations:
+        raise MappingError(
+            f"region {site.region.name} has the generations 0 to {site.generations - 1}, "
+            f"got {settings.generation}: raise refine.rounds in {region_file}"
+        )
+    result = site.folder
+    with runner(settings.workers, settings.cluster) as run:
+        session = Session(settings, run, progress)
+        for stage, generation in plan(site, last, settings.generation):
+            result = stage.work(site, generation, session)
+    return result
+
+
+def find_region(told: str, folder: Path = Path("regions")) -> Path:
+    """The region file of a name, or the file itself; MappingError that lists what there is."""
+    if told.endswith(".toml"):
+        return Path(told)
+    path = folder / f"{told}.toml"
+    if not path.exists():
+        known = ", ".join(sorted(found.stem for found in folder.glob("*.toml"))) or "none yet"
+        raise MappingError(
+            f"{path} is not there; regions here: {known}. A new one: "
+            f"orthotrace tile {told} --imagery scene.tif --osm extract.osm.pbf"
+        )
+    return path
+
+
+def new_region(name: str, imagery: Sequence[str], osm: Path | None) -> Path:
+    """Write regions/NAME.toml for a person's own imagery and extract; an older one is kept."""
+    path = Path(name) if name.endswith(".toml") else Path("regions") / f"{name}.toml"
+    if path.exists():
+        raise MappingError(f"{path} is there already; edit it, or choose another name")
+    if not imagery or osm is None:
+        raise MappingError("a new region has both: --imagery scene.tif --osm extract.osm.pbf")
+    for source in (*imagery, str(osm)):
+        if not list(Path().glob(source) if not Path(source).is_absolute() else [Path(source)]):
+            raise MappingError(f"{source} is not there")
+    sources = ", ".join(json.dumps(str(Path(source).absolute())) for source in imagery)
+    text = (
+        f"# A region of your own; all keys are in the manual, docs/regions.md.\n\n"
+        f"[sources]\nimagery = [{sources}]\nosm = {json.dumps(str(osm.absolute()))}\n"
+    )
+    with written_beside(path) as part:
+        part.write_text(text)
+    read_region(path)
+    return path
+
+
+__all__ = ["Settings", "Stage", "find_region", "new_region", "plan", "replace", "run_to"]

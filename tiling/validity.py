@@ -1,0 +1,258 @@
+"""Where an image file holds data: the ways in which files tell it, and the collar that none tells.
+
+A mask band, a real alpha band and a nodata tag are taken at their word, with one exception: black
+and white (0 and 255 of a byte) are also colours of water and of roofs. A pixel of that value in
+all its bands is empty only in a region that is joined to the image's edge or is too large for a
+roof. An image that tells nothing is searched for such regions of black or white at its edge.
+
+Regions are found once for a whole image, on the image itself or, if it is large, on a reduced
+one; each pixel of the full image is then tried. So no answer depends on the window that is read.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import rasterio
+from numpy.typing import NDArray
+from rasterio.enums import MaskFlags
+from rasterio.windows import Window as RasterWindow
+from skimage.measure import label
+
+from .channels import Channels, palette_table
+
+Array = NDArray[Any]
+Mask = NDArray[np.bool_]
+
+REDUCED_PX = 2000
+"""Longest side of the image on which regions are found."""
+
+COLLAR_PX = 1024
+"""Fewest pixels of a collar that no tag tells: a smaller dark or bright patch at the edge is data."""
+
+HOLE_PX = 4096
+"""Fewest pixels of a region away from the edge that a nodata tag of black or white makes empty."""
+
+_LOOK_PX = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """A colour that fills empty regions, but that data may have too."""
+
+    values: tuple[float, ...]
+    """One for each colour band."""
+
+    told: bool
+    """Whether a nodata tag names it; otherwise it is a collar that was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """How an image tells where it holds data. Values that are not finite are never data."""
+
+    mask: bool = False
+    """By a mask band, inside the file or beside it."""
+
+    nodata: tuple[float | None, ...] | None = None
+    """By these values, wherever all bands have theirs (None: this band has none)."""
+
+    fills: tuple[Fill, ...] = ()
+    """By regions of these colours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Where pixels of one colour are empty: coarse blocks of a whole image."""
+
+    fill: Fill
+
+    blocks_HW: Mask
+    """True for a block in which pixels of the colour are empty; 1 x 1 px if the image is small."""
+
+    height: int
+    """Rows of the image."""
+
+    width: int
+
+    def over(self, data_CHW: Array, top: int, left: int) -> Mask:
+        """The empty pixels among those read from (top, left)."""
+        rows = np.arange(top, top + data_CHW.shape[1]) * self.blocks_HW.shape[0] // self.height
+        cols = np.arange(left, left + data_CHW.shape[2]) * self.blocks_HW.shape[1] // self.width
+        return self.blocks_HW[np.ix_(rows, cols)] & _holds(data_CHW, self.fill.values)
+
+
+def find_validity(source: rasterio.DatasetReader, channels: Channels) -> Validity:
+    """How an open image tells where it holds data."""
+    mask = _has_mask(source)
+    nodata = _nodata(source, channels)
+    if nodata is not None and not channels.palette and _is_colour(source, nodata):
+        values = tuple(value for value in nodata if value is not None)
+        told = Fill(values, told=True)
+        return Validity(mask, fills=(told,) if find_region(source, channels, told) else ())
+    if mask or nodata is not None or channels.alpha is not None:
+        return Validity(mask, nodata)
+    plain = (Fill((value,) * len(channels.names), told=False) for value in _collar_values(source))
+    return Validity(fills=tuple(f for f in plain if find_region(source, channels, f) is not None))
+
+
+def find_regions(
+    source: rasterio.DatasetReader, channels: Channels, validity: Validity
+) -> tuple[Region, ...]:
+    """The empty regions of an image, for each fill of its validity."""
+    found = (find_region(source, channels, fill) for fill in validity.fills)
+    return tuple(region for region in found if region is not None)
+
+
+def find_region(
+    source: rasterio.DatasetReader, channels: Channels, fill: Fill
+) -> Region | None:
+    """The empty region of one colour; None if there is none.
+
+    Regions join by sides, not by corners. On a reduced image a region is grown by one block, so
+    that its ragged edge is in it; the edges of the image are looked at in full.
+    """
+    height, width = source.shape
+    step = -(-max(height, width) // REDUCED_PX)
+    shape = (-(-height // step), -(-width // step))
+    edges = _edges(source, channels, fill, shape)
+    if not fill.told and not any(edge.any() for edge in edges):
+        return None
+    blocks_HW = _holds(channels.read(source, shape=shape), fill.values)
+    for line, edge in zip(_sides(blocks_HW), edges, strict=True):
+        line |= edge
+    numbers_HW = label(blocks_HW, connectivity=1)
+    sizes_px = np.bincount(numbers_HW.ravel()) * (height * width / blocks_HW.size)
+    at_edge = np.zeros(len(sizes_px), bool)
+    at_edge[np.concatenate([line.ravel() for line in _sides(numbers_HW)])] = True
+    keep = at_edge | (sizes_px >= HOLE_PX) if fill.told else at_edge & (sizes_px >= COLLAR_PX)
+    keep[0] = False  # What is not of the colour.
+    region_HW = keep[numbers_HW]
+    if not region_HW.any():
+        return None
+    return Region(fill, region_HW if step == 1 else _grown(region_HW), height, width)
+
+
+def read_valid(
+    source: rasterio.DatasetReader,
+    channels: Channels,
+    validity: Validity,
+    regions: tuple[Region, ...],
+    window: RasterWindow,
+    data_CHW: Array,
+) -> Mask:
+    """Where the colours read from `window` of an image are data."""
+    valid_HW = np.ones(data_CHW.shape[1:], bool)
+    if validity.mask:
+        valid_HW &= source.read_masks(channels.indexes[0], window=window) > 0
+    if channels.alpha is not None:
+        valid_HW &= source.read(channels.alpha, window=window) >= channels.opaque_from
+    if validity.nodata is not None:
+        valid_HW &= ~_holds(data_CHW, validity.nodata)
+    if data_CHW.dtype.kind == "f":
+        valid_HW &= np.isfinite(data_CHW).all(axis=0)
+    for region in regions:
+        valid_HW &= ~region.over(data_CHW, int(window.row_off), int(window.col_off))
+    return valid_HW
+
+
+def any_valid(source: rasterio.DatasetReader, channels: Channels, validity: Validity) -> bool:
+    """Whether an image holds data at all: looked for from the middle outwards, to the first pixel."""
+    regions = find_regions(source, channels, validity)
+    for window in _from_the_middle(*source.shape):
+        data_CHW = channels.read(source, window)
+        if read_valid(source, channels, validity, regions, window, data_CHW).any():
+            return True
+    return False
+
+
+def _has_mask(source: rasterio.DatasetReader) -> bool:
+    """Whether a mask band is in the file or beside it (an alpha band or a nodata tag is none)."""
+    flags = set(source.mask_flag_enums[0])
+    return not flags & {MaskFlags.all_valid, MaskFlags.alpha, MaskFlags.nodata}
+
+
+def _nodata(
+    source: rasterio.DatasetReader, channels: Channels
+) -> tuple[float | None, ...] | None:
+    """The values of the nodata tag that the bands can hold; None if there is none."""
+    told = [source.nodatavals[index - 1] for index in channels.indexes]
+    kept = [value if value is None or _fits(value, source.dtypes[0]) else None for value in told]
+    if all(value is None for value in kept):
+        return None
+    if channels.palette and kept[0] is not None:
+        return tuple(float(value) for value in palette_table(source)[:, int(kept[0])])
+    return tuple(kept)
+
+
+def _fits(value: float, dtype: str) -> bool:
+    kind = np.dtype(dtype)
+    if kind.kind == "f":
+        return bool(np.isfinite(value))
+    return float(value).is_integer() and np.iinfo(kind).min <= value <= np.iinfo(kind).max
+
+
+def _is_colour(source: rasterio.DatasetReader, nodata: tuple[float | None, ...]) -> bool:
+    """Whether a nodata value is one that data may have too: black or white of bytes."""
+    return source.dtypes[0] == "uint8" and all(value in (0, 255) for value in nodata)
+
+
+def _collar_values(source: rasterio.DatasetReader) -> tuple[float, ...]:
+    kind = np.dtype(source.dtypes[0])
+    return (0.0, float(np.iinfo(kind).max)) if kind.kind == "u" else (0.0,)
+
+
+def _holds(data_CHW: Array, values: tuple[float | None, ...]) -> Mask:
+    """Where every band that has a value holds it."""
+    holds_HW = np.ones(data_CHW.shape[1:], bool)
+    for band_HW, value in zip(data_CHW, values, strict=True):
+        if value is not None:
+            # In the band's own type: a tag of float32's lowest number is not exact in text.
+            holds_HW &= band_HW == np.asarray(value).astype(data_CHW.dtype)
+    return holds_HW
+
+
+def _sides(array_HW: Array) -> tuple[Array, Array, Array, Array]:
+    """Top, bottom, left and right line, as views."""
+    return array_HW[:1], array_HW[-1:], array_HW[:, :1], array_HW[:, -1:]
+
+
+def _edges(
+    source: rasterio.DatasetReader, channels: Channels, fill: Fill, shape: tuple[int, int]
+) -> tuple[Mask, Mask, Mask, Mask]:
+    """The four lines of full pixels at the edge, by block: whether one holds the colour."""
+    height, width = source.shape
+    across, down = _starts(width, shape[1]), _starts(height, shape[0])
+
+    def line(window: RasterWindow, starts: NDArray[np.intp], axis: int) -> Mask:
+        holds_HW = _holds(channels.read(source, window), fill.values)
+        return np.logical_or.reduceat(holds_HW, starts, axis=axis)
+
+    return (
+        line(RasterWindow(0, 0, width, 1), across, 1),
+        line(RasterWindow(0, height - 1, width, 1), across, 1),
+        line(RasterWindow(0, 0, 1, height), down, 0),
+        line(RasterWindow(width - 1, 0, 1, height), down, 0),
+    )
+
+
+def _starts(pixels: int, blocks: int) -> NDArray[np.intp]:
+    """The first pixel of each block, as `Region.over` cuts them."""
+    return -(-np.arange(blocks) * pixels // blocks)
+
+
+def _grown(mask_HW: Mask) -> Mask:
+    """The mask and the eight neighbours of all that is in it."""
+    wide = np.pad(mask_HW, 1)
+    height, width = mask_HW.shape
+    shifts = [wide[r : r + height, c : c + width] for r in range(3) for c in range(3)]
+    return np.logical_or.reduce(shifts)
+
+
+def _from_the_middle(height: int, width: int) -> Iterator[RasterWindow]:
+    corners = [(top, left) for top in range(0, height, _LOOK_PX) for left in range(0, width, _LOOK_PX)]
+    half = _LOOK_PX / 2
+    corners.sort(key=lambda at: abs(at[0] + half - height / 2) + abs(at[1] + half - width / 2))
+    for top, left in corners:
+        yield RasterWindow(left, top, min(_LOOK_PX, width - left), min(_LOOK_PX, height - top))
