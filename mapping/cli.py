@@ -40,7 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         problem.show()
         return MENDABLE
     except (KeyboardInterrupt, Abort):
-        print("orthotrace: stopped; what was done stays done, the next run goes on", file=sys.stderr)
+        print(
+            "orthotrace: stopped; what was done stays done, the next run goes on", file=sys.stderr
+        )
         return INTERRUPTED
     return 0
 
@@ -57,7 +59,9 @@ Workers = Annotated[
 Cluster = Annotated[
     str | None, typer.Option(metavar="ADDRESS", help="A running Dask scheduler, tcp://HOST:PORT.")
 ]
-Device = Annotated[str | None, typer.Option(help="cuda, mps or cpu; the best there is if not told.")]
+Device = Annotated[
+    str | None, typer.Option(help="cuda, mps or cpu; the best there is if not told.")
+]
 Minutes = Annotated[
     float | None,
     typer.Option(min=0.1, help="Time for training; turned once, by a measurement, into steps."),
@@ -106,7 +110,9 @@ def tile(
     region: RegionName,
     imagery: Annotated[
         list[str] | None,
-        typer.Option(help="For a new region: a GeoTIFF, folder or glob (several times if need be)."),
+        typer.Option(
+            help="For a new region: a GeoTIFF, folder or glob (several times if need be)."
+        ),
     ] = None,
     osm: Annotated[
         Path | None, typer.Option(help="For a new region: an extract such as town.osm.pbf.")
@@ -189,9 +195,7 @@ def predict(
     from . import stages
 
     if model is None:
-        _run(
-            stages.PREDICT, target, data, stages.Settings(device=device, generation=generation)
-        )
+        _run(stages.PREDICT, target, data, stages.Settings(device=device, generation=generation))
         return
     from .scene import predict_scene
 
@@ -283,7 +287,7 @@ def evaluate(
     Buildings: one to one at IoU 0.5. Roads: by length within 3 m, both ways.
     """
     if truth is not None:
-        from .products import evaluate_map
+        from .results import evaluate_map
 
         print(evaluate_map(Path(target), truth))
         return
@@ -299,7 +303,9 @@ def export(
         list[str] | None,
         typer.Option("--format", help="gpkg, parquet, fgb, geojson (several times if need be)."),
     ] = None,
-    crs: Annotated[str | None, typer.Option(help="Such as EPSG:4326; the grid's if not told.")] = None,
+    crs: Annotated[
+        str | None, typer.Option(help="Such as EPSG:4326; the grid's if not told.")
+    ] = None,
     data: DataFolder = Path("data"),
 ) -> None:
     """Write the map for other programs, pure predictions apart from what is joined with OSM."""

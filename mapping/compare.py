@@ -5,7 +5,7 @@ several there. Roads are cut where they leave the other side. What OSM has but i
 tunnel, a covered way: labelled "unknown") makes a find neither same nor new.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -219,10 +219,10 @@ def _stretches(
     out = frame.iloc[[cut.line for cut in cuts]].reset_index(drop=True)
     out = out.set_geometry(GeoSeries(shapes, crs=frame.crs, index=out.index))
     out[columns[0]] = _named(np.array([cut.state for cut in cuts], np.int8))
-    out[columns[1]] = [
+    out[columns[1]] = _texts(
         ";".join(dict.fromkeys(named[others])) if cut.state == _SAME else None
         for cut, others in zip(cuts, follows, strict=True)
-    ]
+    )
     out["length_m"] = [float(length_m.sum()) for length_m in lengths]
     return out
 
@@ -248,12 +248,17 @@ def _named(state: NDArray[np.int8] | NDArray[np.int64]) -> NDArray[np.object_]:
     return np.array(STATES, object)[state]
 
 
-def _joined_ids(count: int, at: Indices, names: NDArray[np.object_]) -> list[str | None]:
+def _texts(texts: Iterable[str | None]) -> NDArray[np.object_]:
+    """A column of text, even where all of it is None or there is none."""
+    return np.array(list(texts), object)
+
+
+def _joined_ids(count: int, at: Indices, names: NDArray[np.object_]) -> NDArray[np.object_]:
     """For each of `count` features the names that were paired with it, sorted, joined by ";"."""
     paired: list[set[str]] = [set() for _ in range(count)]
     for index, name in zip(at.tolist(), names.tolist(), strict=True):
         paired[index].add(name)
-    return [";".join(sorted(names)) or None for names in paired]
+    return _texts(";".join(sorted(names)) or None for names in paired)
 
 
 def _kilometres(frame: GeoDataFrame, column: str) -> dict[str, float]:

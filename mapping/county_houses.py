@@ -6,13 +6,26 @@ edge of the carriageway and t growing away from it.
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import shapely
 from shapely import Point
 
-from .county_plan import Bay, Box, Building, Frame, Furnishing, Patch, Road, Site, Wing
-from .county_streets import District
+from .county_districts import District
+from .county_plan import (
+    Bay,
+    Box,
+    Building,
+    Frame,
+    Furnishing,
+    Patch,
+    Road,
+    Site,
+    Wing,
+    frame_beside,
+    one_polygon,
+)
 from .county_trees import garden_trees, hedge
 
 _HOUSE_COVERINGS = ("shingle grey", "shingle brown", "shingle dark", "tile", "shingle light")
@@ -69,15 +82,6 @@ def _one_side(
         along += length
 
 
-def frame_beside(road: Road, along: float, side: int) -> Frame:
-    """The frame at the edge of a road whose t axis points away from it (side 1: to its left)."""
-    x, y = road.line.interpolate(along).coords[0]
-    x0, y0 = road.line.interpolate(max(along - 4, 0)).coords[0]
-    x1, y1 = road.line.interpolate(along + 4).coords[0]
-    angle = math.atan2(y1 - y0, x1 - x0) + (0 if side > 0 else math.pi)
-    return Frame(x, y, angle).moved(0, road.width_m / 2)
-
-
 def _use_at(
     point: tuple[float, float], districts: Sequence[District], outlines: shapely.STRtree
 ) -> str:
@@ -91,8 +95,8 @@ def _plot_length(use: str, road: Road, rng: np.random.Generator) -> float | None
         return float(rng.uniform(19, 27))
     if use == "town":
         return float(rng.uniform(28, 62))
-    if use in ("farm", "park") and road.kind != "primary":
-        return float(rng.uniform(30, 40)) if rng.random() < (0.05 if use == "farm" else 0.3) else None
+    if use == "farm" and road.kind != "primary" and rng.random() < 0.05:
+        return float(rng.uniform(30, 40))
     return None
 
 
@@ -104,20 +108,20 @@ def _detached(
 ) -> Furnishing | None:
     """A house in its garden with a drive; None where there is no room."""
     setback = rng.uniform(7.5, 13) + (6 if road.kind in ("primary", "secondary") else 0)
+    if not site.has_room(frame, (-5.5, setback - 1, 5.5, setback + 9)):
+        return None
     wings = _house_wings(frame.moved(rng.uniform(-1.5, 1.5), setback), length, rng)
-    footprint = shapely.union_all([wing.outline() for wing in wings])
+    footprint = one_polygon(shapely.union_all([wing.outline() for wing in wings]))
     if not site.is_free(footprint.buffer(2.0, join_style="mitre")):
         return None
     site.take(footprint)
     is_usual = rng.random() < 0.6
-    covering = _HOUSE_COVERINGS[
-        taste if is_usual else rng.choice(len(_HOUSE_COVERINGS), p=_HOUSE_SHARES)
-    ]
+    other = rng.choice(len(_HOUSE_COVERINGS), p=_HOUSE_SHARES)
     house = Building(
         footprint=footprint,
         wings=wings,
         kind="house" if rng.random() < 0.6 else "yes",
-        covering=covering,
+        covering=_HOUSE_COVERINGS[taste if is_usual else other],
         tint=float(rng.uniform(0.82, 1.15)),
         street=road.street,
     )
@@ -150,15 +154,8 @@ def _house_wings(front: Frame, length: float, rng: np.random.Generator) -> tuple
     across, reach = rng.uniform(5.5, 7.5), rng.uniform(3.0, 5.5)
     s = (long - across) / 2 * (1 if rng.random() < 0.5 else -1)
     t = deep / 2 + towards * (reach / 2)
-    side = Wing(
-        front.moved(s, t, math.pi / 2),
-        (deep + reach) / 2,
-        across / 2,
-        roof,
-        eaves,
-        min(pitch, pitch * deep / across),
-    )
-    return main, side
+    place = front.moved(s, t, math.pi / 2)
+    return main, Wing(place, (deep + reach) / 2, across / 2, roof, eaves, pitch)
 
 
 def _drive(
@@ -168,24 +165,9 @@ def _drive(
     side = 1 if rng.random() < 0.5 else -1
     s = side * (half - 2.2)
     deep = setback + rng.uniform(2, 9)
-    garage: tuple[Building, ...] = ()
-    g = frame.moved(s - side * 1.2, deep + 3.2)
-    wing = Wing(g, 3.3, 3.1, "gable" if rng.random() < 0.7 else "flat", 2.6, 0.45)
-    if rng.random() < 0.4 and site.is_free(wing.outline().buffer(1.2, join_style="mitre")):
-        site.take(wing.outline())
-        garage = (
-            Building(
-                footprint=wing.outline(),
-                wings=(wing,),
-                kind="garage",
-                covering=house.covering,
-                tint=house.tint,
-                street=house.street,
-            ),
-        )
+    garage = _garage(frame.moved(s - side * 1.2, deep + 3.2), house, site, rng)
     material = ("concrete", "asphalt", "gravel")[rng.choice(3, p=(0.5, 0.3, 0.2))]
-    area = frame.box(s - 1.6, -0.3, s + 1.6, deep)
-    area = area.difference(house.footprint)
+    area = frame.box(s - 1.6, -0.3, s + 1.6, deep).difference(house.footprint)
     ground = tuple(
         Patch(part, material, float(rng.uniform(0.9, 1.1)))
         for part in shapely.get_parts(area)
@@ -193,6 +175,18 @@ def _drive(
     )
     bays = tuple(Bay(frame.moved(s, t, math.pi / 2), 0.4) for t in (3.5, 9.5) if t + 2.5 < deep)
     return Furnishing(garage, ground, bays)
+
+
+def _garage(
+    frame: Frame, house: Building, site: Site, rng: np.random.Generator
+) -> tuple[Building, ...]:
+    """A garage in the middle of `frame`, roofed as its house is; often none."""
+    wing = Wing(frame, 3.3, 3.1, "gable" if rng.random() < 0.7 else "flat", 2.6, 0.45)
+    outline = wing.outline()
+    if rng.random() > 0.4 or not site.is_free(outline.buffer(1.2, join_style="mitre")):
+        return ()
+    site.take(outline)
+    return (replace(house, footprint=outline, wings=(wing,), kind="garage"),)
 
 
 def _garden(
@@ -205,9 +199,7 @@ def _garden(
     if choice < 0.11 and site.is_free(spot.box(-6, -4, 6, 4)):
         site.take(spot.box(-6, -4, 6, 4))
         pool = spot.box(-3.2, -1.4, 3.2, 1.4).buffer(0.9)
-        return Furnishing(
-            grounds=(Patch(spot.box(-6, -3.8, 6, 3.8), "deck"), Patch(pool, "pool"))
-        )
+        return Furnishing(grounds=(Patch(spot.box(-6, -3.8, 6, 3.8), "deck"), Patch(pool, "pool")))
     if choice < 0.2 and site.is_free(spot.box(-3, -2, 3, 2)):
         return Furnishing(grounds=(Patch(spot.box(-3, -2, 3, 2), "soil", 0.9, spot.angle),))
     return Furnishing()
@@ -234,38 +226,54 @@ def _town_plot(
     setback = rng.uniform(3.2, 4.5) if is_shop else rng.uniform(3.6, 6.5)
     count = int((length - 4) // unit)
     start = -count * unit / 2
+    if not site.has_room(frame, (start, setback, -start, setback + deep)):
+        return None
     whole = frame.box(start, setback, -start, setback + deep)
     if not site.is_free(whole.buffer(1.5, join_style="mitre")):
         return None
     site.take(whole)
     edges = [start + unit * i for i in range(count + 1)]
-    covering = "membrane" if is_shop else _HOUSE_COVERINGS[rng.choice(4, p=(0.4, 0.2, 0.2, 0.2))]
-    eaves, tint, pitch = rng.uniform(5.5, 8.5), rng.uniform(0.85, 1.1), rng.uniform(0.5, 0.8)
-    row = f"{road.street}/{frame.x:.1f}/{frame.y:.1f}"
-    units, boxes = [], []
-    for s0, s1 in zip(edges, edges[1:], strict=False):
-        height = eaves + (rng.uniform(-0.8, 0.8) if is_shop else 0.0)
-        middle = frame.moved((s0 + s1) / 2, setback + deep / 2)
-        roof = "flat" if is_shop else "gable"
-        wing = Wing(middle, (s1 - s0) / 2 + 1.0, deep / 2, roof, height, pitch)
-        units.append(
-            Building(
-                footprint=frame.box(s0, setback, s1, setback + deep),
-                wings=(wing,),
-                kind="retail" if is_shop else "terrace",
-                covering=covering,
-                tint=float(tint * rng.uniform(0.93, 1.07)),
-                street=road.street,
-                row=row,
-            )
-        )
-        boxes += units_on_roof(units[-1], 1, rng) if is_shop else _chimney(wing, rng)
+    units = list(_units(frame, edges, (setback, setback + deep), is_shop, road.street, rng))
+    boxes = [
+        box
+        for unit in units
+        for box in (units_on_roof(unit, 1, rng) if is_shop else _chimney(unit.wings[0], rng))
+    ]
     back = frame.box(start, setback + deep, -start, setback + deep + 16)
     ground = Patch(back, "concrete" if is_shop else "lawn", float(rng.uniform(0.85, 1.05)))
     bays = _kerbside(frame, start, rng)
     yard = (Patch(frame.box(start, 0, -start, setback), "paving"),) if is_shop else ()
     trees = garden_trees(back, site, float(rng.uniform(0.3, 2.0)), rng)
     return Furnishing(tuple(units), (ground, *yard), bays, tuple(boxes), trees=(trees,))
+
+
+def _units(
+    frame: Frame,
+    edges: Sequence[float],
+    depth: tuple[float, float],
+    is_shop: bool,
+    street: str,
+    rng: np.random.Generator,
+) -> Iterator[Building]:
+    """Houses between party walls at `edges` along s, from front to back wall along t."""
+    covering = "membrane" if is_shop else _HOUSE_COVERINGS[rng.choice(4, p=(0.4, 0.2, 0.2, 0.2))]
+    eaves, tint, pitch = rng.uniform(5.5, 8.5), rng.uniform(0.85, 1.1), rng.uniform(0.5, 0.8)
+    front, back = depth
+    for s0, s1 in zip(edges, edges[1:], strict=False):
+        height = eaves + (rng.uniform(-0.8, 0.8) if is_shop else 0.0)
+        middle = frame.moved((s0 + s1) / 2, (front + back) / 2)
+        roof = "flat" if is_shop else "gable"
+        # The roof goes on over the party wall; the footprint ends it.
+        wing = Wing(middle, (s1 - s0) / 2 + 1.0, (back - front) / 2, roof, height, pitch)
+        yield Building(
+            footprint=frame.box(s0, front, s1, back),
+            wings=(wing,),
+            kind="retail" if is_shop else "terrace",
+            covering=covering,
+            tint=float(tint * rng.uniform(0.93, 1.07)),
+            street=street,
+            row=f"{street}/{frame.x:.1f}/{frame.y:.1f}",
+        )
 
 
 def _kerbside(frame: Frame, start: float, rng: np.random.Generator) -> tuple[Bay, ...]:
@@ -275,9 +283,7 @@ def _kerbside(frame: Frame, start: float, rng: np.random.Generator) -> tuple[Bay
     return tuple(Bay(frame.moved(float(s), -1.3), share) for s in places)
 
 
-def units_on_roof(
-    building: Building, count: int, rng: np.random.Generator
-) -> tuple[Box, ...]:
+def units_on_roof(building: Building, count: int, rng: np.random.Generator) -> tuple[Box, ...]:
     """Air conditioners and skylights on a flat roof."""
     inner = building.footprint.buffer(-2.5)
     if inner.is_empty:
@@ -292,5 +298,3 @@ def units_on_roof(
         if inner.contains(area):
             boxes.append(Box(area, wing.eaves_m + 1.5, float(rng.choice((0.55, 0.95, 1.1)))))
     return tuple(boxes)
-
-

@@ -29,7 +29,7 @@ class Names:
     def __init__(self, rng: np.random.Generator) -> None:
         plain = [f"{first} {last}" for first in _FIRST for last in _LAST]
         order = rng.permutation(len(plain))
-        self._names = [plain[i] for i in order]
+        self._names: list[str] = [plain[place] for place in order.tolist()]
         for place, name in enumerate(_AWKWARD):
             self._names.insert(1 + 3 * place, name)
         self._given = 0

@@ -14,6 +14,7 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 from shapely import LineString, Polygon
+from shapely.geometry.base import BaseGeometry
 from skimage.draw import polygon as pixels_of_polygon
 
 Floats = NDArray[np.float64]
@@ -61,6 +62,13 @@ class Frame:
         return LineString([self.at(s, t) for s, t in points])
 
 
+def one_polygon(shape: BaseGeometry) -> Polygon:
+    """The shape, where it is known to be in one piece; ValueError where it is not."""
+    if not isinstance(shape, Polygon):
+        raise ValueError(f"wanted one polygon, got a {shape.geom_type}")
+    return shape
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Road:
     """A stretch of one street."""
@@ -84,12 +92,21 @@ class Road:
         if self.kind not in WIDTHS_M or self.width_m <= 0:
             raise ValueError(f"a road is one of {', '.join(WIDTHS_M)} and wide, got {self}")
 
-    def surface(self) -> Polygon:
+    def surface(self) -> BaseGeometry:
         """What is paved, turning circle included."""
-        flat = shapely.buffer(self.line, self.width_m / 2, cap_style="flat")
+        flat = self.line.buffer(self.width_m / 2, cap_style="flat")
         if not self.turning_circle:
             return flat
         return flat.union(shapely.get_point(self.line, -1).buffer(self.width_m / 2 + 5.5))
+
+
+def frame_beside(road: Road, along: float, side: int) -> Frame:
+    """The frame at the edge of a road whose t axis points away from it (side 1: to its left)."""
+    x, y = road.line.interpolate(along).coords[0]
+    x0, y0 = road.line.interpolate(max(along - 4, 0)).coords[0]
+    x1, y1 = road.line.interpolate(along + 4).coords[0]
+    angle = math.atan2(y1 - y0, x1 - x0) + (0 if side > 0 else math.pi)
+    return Frame(x, y, angle).moved(0, road.width_m / 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +166,7 @@ class Building:
 class Patch:
     """An area of ground of one material."""
 
-    area: Polygon
+    area: BaseGeometry
     material: str
     """A name in the painter's table."""
 
@@ -256,13 +273,28 @@ class Site:
     def of_size(cls, size_m: tuple[int, int]) -> Self:
         return cls(np.zeros((size_m[1], size_m[0]), bool))
 
+    @property
+    def county(self) -> Polygon:
+        """All of it."""
+        height, width = self.taken_HW.shape
+        return shapely.box(0, 0, width, height)
+
     def is_free(self, area: Polygon) -> bool:
         """Whether an area lies inside the county and on nothing taken."""
         left, bottom, right, top = area.bounds
         height, width = self.taken_HW.shape
         if left < 1 or bottom < 1 or right > width - 1 or top > height - 1:
             return False
+        # The corners answer most questions, at a tenth of the cost.
+        if self.is_taken(*np.asarray(area.exterior.coords).T).any():
+            return False
         return not bool(self.taken_HW[self._pixels(area)].any())
+
+    def has_room(self, frame: Frame, box: tuple[float, float, float, float]) -> bool:
+        """Whether a few points of a box (s0, t0, s1, t1) are free: quick, and not the last word."""
+        s0, t0, s1, t1 = box
+        points = [frame.at(s, t) for s in (s0, (s0 + s1) / 2, s1) for t in (t0, (t0 + t1) / 2, t1)]
+        return not self.is_taken(*np.array(points).T).any()
 
     def take(self, area: Polygon) -> None:
         self.taken_HW[self._pixels(area)] = True
@@ -277,5 +309,8 @@ class Site:
 
     def _pixels(self, area: Polygon) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
         x, y = np.asarray(area.exterior.coords).T
-        rows, cols = pixels_of_polygon(y - 0.5, x - 0.5, self.taken_HW.shape)
+        # scikit-image has no types here.
+        rows, cols = pixels_of_polygon(  # type: ignore[no-untyped-call]
+            y - 0.5, x - 0.5, self.taken_HW.shape
+        )
         return rows, cols

@@ -1,110 +1,20 @@
-"""The county's streets, river and districts.
-
-Streets are drawn straight on paper, in coordinates (u, v), and the paper is then bent smoothly: so
-they curve as real ones do, and still meet where they met on paper. The paper is halved again and
-again by ever smaller roads; what is left between them are districts, each with one use.
-"""
+"""The county's roads and river on the ground: bent, cut at the water, joined by shared nodes."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
 
 import numpy as np
 import shapely
 from shapely import LineString, Point, Polygon
 from shapely.ops import substring
 
+from .county_districts import MARGIN_M, District, Draft, Warp, divide
 from .county_names import Names
-from .county_plan import ARTERIAL, WIDTHS_M, Floats, Frame, Road
-
-_MARGIN = 140.0
-"""Metres of paper around the county, so that its edge is bent like its middle."""
-
-_LARGEST = 590.0
-"""Metres from which a district is halved once more."""
-
-_USES = (
-    ("town", "suburb", "retail", "park", "suburb", "school", "town", "suburb", "flats")
-    + ("suburb", "industry", "suburb", "suburb", "farm", "suburb", "wood", "suburb")
-)
-"""Uses of districts from the town's middle outwards; further out are farms and woods."""
+from .county_plan import ARTERIAL, WIDTHS_M, Road
 
 _LONGEST_BRIDGE_M = 95.0
 """A road that would run along the river rather than over it ends there."""
-
-_RURAL = ("farm", "wood")
-
-UV = tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Warp:
-    """A smooth bending of the paper: a sum of long waves."""
-
-    waves: Floats
-    """One row each: wave number in u and v, phase, shift in x and y in metres."""
-
-    @classmethod
-    def random(cls, rng: np.random.Generator, count: int = 5) -> Self:
-        length = rng.uniform(600, 1500, count)
-        heading = rng.uniform(0, 2 * math.pi, count)
-        # A shift of 1/26 of the wave's length bends a street by some 14 degrees.
-        shift = length / 26 * rng.uniform(0.5, 1.0, count)
-        push = rng.uniform(0, 2 * math.pi, count)
-        number = 2 * math.pi / length
-        columns = (
-            number * np.cos(heading),
-            number * np.sin(heading),
-            rng.uniform(0, 2 * math.pi, count),
-            shift * np.cos(push),
-            shift * np.sin(push),
-        )
-        return cls(np.stack(columns, axis=1))
-
-    def bend(self, points_N2: Floats) -> Floats:
-        """From (u, v) to (x, y)."""
-        ku, kv, phase, dx, dy = self.waves.T
-        turn = np.sin(points_N2[:, :1] * ku + points_N2[:, 1:] * kv + phase)
-        return points_N2 + np.stack([turn @ dx, turn @ dy], axis=1)
-
-    def line(self, points: Sequence[UV]) -> LineString:
-        """A line on paper, on the ground."""
-        dense = shapely.segmentize(LineString(points), 9.0)
-        return LineString(self.bend(shapely.get_coordinates(dense)))
-
-    def frame(self, u: float, v: float) -> Frame:
-        """The frame at a point whose s axis follows u there."""
-        (x, y), (x1, y1) = self.bend(np.array([[u, v], [u + 1.0, v]]))
-        return Frame(float(x), float(y), math.atan2(y1 - y, x1 - x))
-
-
-@dataclass(frozen=True, slots=True)
-class District:
-    """What lies between roads."""
-
-    use: str
-    left: float
-    bottom: float
-    right: float
-    top: float
-    """Edges on paper, in metres."""
-
-    outline: Polygon
-    """On the ground."""
-
-    frame: Frame
-    """In its middle, s along u."""
-
-    @property
-    def edges(self) -> tuple[float, float, float, float]:
-        """Left, bottom, right and top on paper."""
-        return self.left, self.bottom, self.right, self.top
-
-    @property
-    def size(self) -> tuple[float, float]:
-        """Along u and v."""
-        return self.right - self.left, self.top - self.bottom
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,28 +27,11 @@ class Streets:
     bridges: tuple[Polygon, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """A street on paper."""
-
-    points: tuple[UV, ...]
-    kind: str
-    is_open: bool = True
-    """Whether its end meets another street; else it is a dead end with a turning circle."""
-
-
 def lay_streets(size_m: tuple[int, int], rng: np.random.Generator) -> Streets:
     """Draw the roads and say what each piece of land between them is for."""
     warp = Warp.random(rng)
-    width, height = size_m
-    paper = (-_MARGIN, -_MARGIN, width + _MARGIN, height + _MARGIN)
-    drafts, boxes = _halve(paper, 0, rng)
-    districts = _with_uses(boxes, warp, size_m)
-    drafts = [draft for draft in drafts if _is_needed(draft, districts)]
-    for district in districts:
-        drafts += list(_inner_streets(district, rng))
-    river_line = _river(size_m, rng)
-    river = shapely.buffer(river_line, rng.uniform(11, 15))
+    drafts, districts = divide(size_m, warp, rng)
+    river = shapely.buffer(_river(size_m, rng), rng.uniform(11, 15))
     names = Names(rng)
     roads = [
         road for draft in drafts for road in _built(draft, warp, river, size_m, names.next, rng)
@@ -151,165 +44,10 @@ def lay_streets(size_m: tuple[int, int], rng: np.random.Generator) -> Streets:
     return Streets(tuple(with_shared_nodes(roads)), tuple(districts), river, bridges)
 
 
-# -- districts -----------------------------------------------------------------------------
-
-
-def _halve(
-    box: tuple[float, float, float, float], depth: int, rng: np.random.Generator
-) -> tuple[list[_Draft], list[tuple[float, float, float, float]]]:
-    """Cut a rectangle of the paper by roads until its pieces are districts."""
-    left, bottom, right, top = box
-    if max(right - left, top - bottom) < _LARGEST and depth >= 2:
-        return [], [box]
-    kind = ("primary", "secondary", "tertiary", "tertiary", "unclassified")[min(depth, 4)]
-    share = rng.uniform(0.42, 0.58)
-    # The first road runs from west to east, the next from south to north, then as the land is long.
-    if depth == 1 or (depth > 1 and right - left > top - bottom):
-        at = left + share * (right - left)
-        draft = _Draft(((at, bottom), (at, top)), kind)
-        parts = [(left, bottom, at, top), (at, bottom, right, top)]
-    else:
-        at = bottom + share * (top - bottom)
-        draft = _Draft(((left, at), (right, at)), kind)
-        parts = [(left, bottom, right, at), (left, at, right, top)]
-    drafts, boxes = [draft], []
-    for part in parts:
-        more_drafts, more_boxes = _halve(part, depth + 1, rng)
-        drafts += more_drafts
-        boxes += more_boxes
-    return drafts, boxes
-
-
-def _with_uses(
-    boxes: Sequence[tuple[float, float, float, float]], warp: Warp, size_m: tuple[int, int]
-) -> list[District]:
-    """Give each rectangle its use: the town in the middle, farms and woods outside."""
-    middle = (0.45 * size_m[0], 0.5 * size_m[1])
-
-    def distance(box: tuple[float, float, float, float]) -> float:
-        return math.dist(((box[0] + box[2]) / 2, (box[1] + box[3]) / 2), middle)
-
-    ordered = sorted(boxes, key=distance)
-    further = len(ordered) - len(_USES)
-    uses = (*_USES, *(_RURAL[rank % 5 in (1, 4)] for rank in range(further)))[: len(ordered)]
-    return [_district(use, box, warp) for use, box in zip(uses, ordered, strict=True)]
-
-
-def _district(use: str, box: tuple[float, float, float, float], warp: Warp) -> District:
-    left, bottom, right, top = box
-    ring = [(left, bottom), (right, bottom), (right, top), (left, top), (left, bottom)]
-    outline = Polygon(shapely.get_coordinates(warp.line(ring)))
-    frame = warp.frame((left + right) / 2, (bottom + top) / 2)
-    return District(use, *box, outline, frame)
-
-
-def _is_needed(draft: _Draft, districts: Sequence[District]) -> bool:
-    """Whether a small road between districts serves anyone but farmers."""
-    line = LineString(draft.points).buffer(1.0)
-    return draft.kind != "unclassified" or any(
-        district.use not in _RURAL
-        for district in districts
-        if line.intersects(shapely.box(*district.edges).exterior)
-    )
-
-
-# -- streets inside a district ---------------------------------------------------------------
-
-
-def _inner_streets(district: District, rng: np.random.Generator) -> Iterator[_Draft]:
-    width, height = district.size
-    lengthwise = width >= height
-    length, depth = (width, height) if lengthwise else (height, width)
-
-    def on_paper(points: Sequence[UV]) -> tuple[UV, ...]:
-        """From along and across the district to (u, v)."""
-        if lengthwise:
-            return tuple((district.left + p, district.bottom + q) for p, q in points)
-        return tuple((district.left + q, district.bottom + p) for p, q in points)
-
-    drawn = {"suburb": _suburb, "town": _town, "farm": _farm, "wood": _farm}.get(district.use)
-    if drawn is not None:
-        for draft in drawn(length, depth, rng):
-            yield replace(draft, points=on_paper(draft.points))
-
-
-def _suburb(length: float, depth: float, rng: np.random.Generator) -> Iterator[_Draft]:
-    """A winding street through the district, with dead ends and crescents on both sides."""
-    sway, phase = rng.uniform(8, 16), rng.uniform(0, 2 * math.pi)
-    middle = depth * rng.uniform(0.46, 0.54)
-
-    def across(p: float) -> float:
-        return middle + sway * math.sin(2 * math.pi * p / length + phase)
-
-    stops = np.linspace(0, length, 25)
-    places = _spread(length, 80.0, rng)
-    along = sorted({*stops.tolist(), *places})
-    yield _Draft(tuple((p, across(p)) for p in along), "residential")
-    for end in (0.0, depth):
-        reach = abs(end - middle) - rng.uniform(44, 52)
-        towards = math.copysign(1.0, end - middle)
-        queue = list(places)
-        while queue and reach > 35:
-            p = queue.pop(0)
-            tip = middle + towards * reach
-            if queue and rng.random() < 0.45:
-                yield _crescent(p, queue.pop(0), across, tip)
-            else:
-                lean = rng.uniform(-9, 9)
-                bend = (p + 0.15 * lean, (across(p) + tip) / 2)
-                points = ((p, across(p)), bend, (p + lean, tip))
-                yield _Draft(_rounded(points), "residential", is_open=False)
-
-
-def _crescent(p: float, q: float, across: Callable[[float], float], tip: float) -> _Draft:
-    """A street that leaves another and comes back to it."""
-    corners = ((p, across(p)), (p, tip), (q, tip), (q, across(q)))
-    return _Draft(_rounded(corners, times=3), "residential")
-
-
-def _town(length: float, depth: float, rng: np.random.Generator) -> Iterator[_Draft]:
-    """Straight parallel streets, cut by one or two across."""
-    across = _spread(length, 190.0, rng)
-    rows = _spread(depth, 74.0, rng)
-    for q in rows:
-        yield _Draft(((0.0, q), *((p, q) for p in across), (length, q)), "residential")
-    for p in across:
-        yield _Draft(((p, 0.0), *((p, q) for q in rows), (p, depth)), "residential")
-
-
-def _farm(length: float, depth: float, rng: np.random.Generator) -> Iterator[_Draft]:
-    """A track to the middle, by way of one bend."""
-    p = length * rng.uniform(0.35, 0.65)
-    bend = (p + rng.uniform(-40, 40), depth * 0.3)
-    tip = (p + rng.uniform(-70, 70), depth * rng.uniform(0.55, 0.8))
-    yield _Draft(_rounded(((p, 0.0), bend, tip)), "track")
-
-
-def _spread(length: float, spacing: float, rng: np.random.Generator) -> list[float]:
-    """Places along a length, about `spacing` apart and half of it from the ends."""
-    count = max(1, round(length / spacing))
-    step = length / count
-    return [step * (i + 0.5) + float(rng.uniform(-4, 4)) for i in range(count)]
-
-
-def _rounded(points: Sequence[UV], times: int = 2) -> tuple[UV, ...]:
-    """Corners cut (Chaikin's scheme); the ends stay."""
-    for _ in range(times):
-        cut: list[UV] = [points[0]]
-        for (u0, v0), (u1, v1) in zip(points, points[1:], strict=False):
-            cut.append((0.75 * u0 + 0.25 * u1, 0.75 * v0 + 0.25 * v1))
-            cut.append((0.25 * u0 + 0.75 * u1, 0.25 * v0 + 0.75 * v1))
-        points = [*cut, points[-1]]
-    return tuple(points)
-
-
-# -- on the ground ---------------------------------------------------------------------------
-
-
 def _river(size_m: tuple[int, int], rng: np.random.Generator) -> LineString:
     """The middle of a river that winds from south to north through the county's east."""
     width, height = size_m
-    v = np.arange(-_MARGIN, height + _MARGIN, 12.0)
+    v = np.arange(-MARGIN_M, height + MARGIN_M, 12.0)
     first, second = rng.uniform(0, 2 * math.pi, 2)
     swing = min(70.0, width / 10)
     u = width * rng.uniform(0.66, 0.76) + swing * np.sin(v / rng.uniform(170, 230) + first)
@@ -318,7 +56,7 @@ def _river(size_m: tuple[int, int], rng: np.random.Generator) -> LineString:
 
 
 def _built(
-    draft: _Draft,
+    draft: Draft,
     warp: Warp,
     river: Polygon,
     size_m: tuple[int, int],
@@ -326,15 +64,15 @@ def _built(
     rng: np.random.Generator,
 ) -> Iterator[Road]:
     """The stretches of a street on the ground: cut at the county's edge and at the river."""
-    line = warp.line(draft.points).intersection(shapely.box(0, 0, *size_m))
+    whole = warp.line(draft.points)
     usual = Road(
-        line=line,
+        line=whole,
         kind=draft.kind,
         width_m=round(WIDTHS_M[draft.kind] * rng.uniform(0.93, 1.08), 1),
         street=next_name() if draft.kind != "track" else "",
         pavement=draft.kind != "track" and rng.random() < 0.6,
     )
-    for piece in _pieces(line):
+    for piece in _pieces(whole.intersection(shapely.box(0, 0, *size_m))):
         if draft.kind in ARTERIAL:
             yield from _over(replace(usual, line=piece), river)
         else:
@@ -351,15 +89,17 @@ def _over(road: Road, river: Polygon) -> Iterator[Road]:
     for index, (low, high) in enumerate(zip(cuts, cuts[1:], strict=False)):
         is_bridge = index % 2 == 1
         if high - low > 0.5 and not (is_bridge and high - low > _LONGEST_BRIDGE_M):
-            yield replace(road, line=substring(road.line, low, high), bridge=is_bridge)
+            (stretch,) = _pieces(substring(road.line, low, high))
+            yield replace(road, line=stretch, bridge=is_bridge)
 
 
 def _crossings(line: LineString, river: Polygon) -> Iterator[tuple[float, float]]:
     """Where a line enters and leaves the river, in order along the line."""
     points = shapely.get_coordinates(line.intersection(river.exterior))
     ordered = sorted(points.tolist(), key=lambda point: line.project(Point(point)))
-    # A road that ends in mid-river at the county's edge has no bridge there.
-    yield from ((x, y) for x, y in ordered[: len(ordered) // 2 * 2])
+    # A road that begins or ends in mid-river, at the county's edge, has no bridge there.
+    first = 1 if river.contains(Point(line.coords[0])) else 0
+    yield from ((x, y) for x, y in ordered[first : first + (len(ordered) - first) // 2 * 2])
 
 
 def _beside(road: Road, river: Polygon, is_open: bool) -> Iterator[Road]:

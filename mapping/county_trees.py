@@ -40,9 +40,7 @@ def free_of_buildings(trees: Trees, site: Site) -> Trees:
     return trees.where(~site.is_taken(trees.x, trees.y))
 
 
-def garden_trees(
-    plot: Polygon, site: Site, count: float, rng: np.random.Generator
-) -> Trees:
+def garden_trees(plot: Polygon, site: Site, count: float, rng: np.random.Generator) -> Trees:
     """About `count` trees anywhere on a plot, near its edges rather than in its middle."""
     left, bottom, right, top = plot.bounds
     tries = rng.poisson(4 * count)
@@ -86,9 +84,7 @@ def street_trees(road: Road, site: Site, rng: np.random.Generator) -> Trees:
     return free_of_buildings(Trees.joined(parts), site)
 
 
-def wood(
-    area: BaseGeometry, site: Site, rng: np.random.Generator, spacing_m: float = 5.6
-) -> Trees:
+def wood(area: BaseGeometry, site: Site, rng: np.random.Generator, spacing_m: float = 5.6) -> Trees:
     """A closed canopy: a jittered lattice of trees, in stands of like kind."""
     if area.is_empty:
         return trees_at(np.empty((0, 2)), (1, 2), rng)
@@ -113,3 +109,11 @@ def wood(
         np.where(is_conifer, CONIFER + leaf, leaf),
     )
     return free_of_buildings(stands, site)
+
+
+def thickets(area: BaseGeometry, site: Site, rng: np.random.Generator, spacing_m: float) -> Trees:
+    """Single trees and groups of them, with open ground between."""
+    trees = wood(area, site, rng, spacing_m)
+    # Kept where a slow wave is high.
+    wave = np.sin(trees.x / 31 + 1.3 * np.sin(trees.y / 47)) + np.sin(trees.y / 37)
+    return trees.where(rng.random(len(wave)) < np.clip(0.28 + 0.4 * wave, 0.05, 0.95))

@@ -4,10 +4,8 @@ const $ = (id) => document.getElementById(id);
 const count = (number) => number.toLocaleString("en");
 
 /** Ready-made choices of what is seen; imagery stays as it is switched. */
-const presets = [
-  ["Map", "map"], ["Changes", "comparison"], ["OpenStreetMap", "osm"], ["Truth", "truth"],
-]
-  .map(([name, group]) => ({
+const presets = groups
+  .map(([group, name]) => ({
     name,
     ids: new Set(told.vectors.filter((view) => view.group === group).map((view) => view.id)),
   }))
@@ -16,15 +14,18 @@ const presets = [
 
 // -- the panel ------------------------------------------------------------------------------
 
+/** A little piece of map with the view's line, area or picture on it. */
 function swatch(view) {
   const made = element("i", { className: "swatch" });
   if ("image" in view) {
     made.classList.add("picture");
-  } else {
-    made.style.borderColor = view.style.colour;
-    made.style.background = view.style.filled ? `${view.style.colour}66` : "transparent";
-    made.style.borderStyle = view.style.dashed ? "dashed" : "solid";
+    return made;
   }
+  const shape = view.features.features[0]?.geometry.type ?? "Polygon";
+  made.classList.add(shape.endsWith("LineString") ? "line" : "area");
+  made.classList.toggle("dashed", view.style.dashed);
+  made.classList.toggle("hollow", !view.style.filled);
+  made.style.setProperty("--colour", view.style.colour);
   return made;
 }
 
@@ -43,12 +44,10 @@ function row(view, changed) {
 function legend(views) {
   const classes = new Map(views.flatMap((view) => view.classes));
   const marks = [...classes].map(([name, colour]) => {
-    const mark = element("i", { className: "swatch" });
     const ramp = views[0].kind === "scores";
-    mark.style.borderColor = colour;
-    mark.style.background = ramp ? `linear-gradient(90deg, transparent, ${colour})` : colour;
-    if (ramp) mark.classList.add("ramp");
-    return element("span", {}, mark, views[0].kind === "scores" ? `${name} 0–1` : name);
+    const mark = element("i", { className: `swatch ${ramp ? "ramp" : "full"}` });
+    mark.style.setProperty("--colour", colour);
+    return element("span", {}, mark, ramp ? `${name} 0–1` : name);
   });
   if (views[0].kind === "labels") {
     marks.push(element("span", {}, element("i", { className: "swatch hatched" }), "unknown"));
@@ -67,11 +66,10 @@ function groupPanel([key, name], changed) {
   });
   const views = VIEWS.filter((view) => view.group === key);
   const coloured = views.filter((view) => view.classes?.length > 0);
-  const made = element(
-    "fieldset", {}, element("legend", {}, name), slider, ...views.map((view) => row(view, changed)),
-  );
-  if (coloured.length > 0) made.append(legend(coloured));
-  return made;
+  const rows = views.map((view) => row(view, changed));
+  if (coloured.length > 0) rows.push(legend(coloured));
+  const parts = element("details", { id: `group-${key}` }, element("summary", {}, name), ...rows);
+  return element("div", { className: "group" }, slider, parts);
 }
 
 function figures(table) {
@@ -117,8 +115,9 @@ function presetButtons(changed) {
   const buttons = presets.map(({ name, ids }, at) => {
     const button = element("button", { type: "button", title: `Key ${at + 1}` }, name);
     button.addEventListener("click", () => {
-      const imagery = told.rasters.filter((view) => view.group === "imagery" && state.shown.has(view.id));
-      state.shown = new Set([...imagery.map((view) => view.id), ...ids]);
+      state.shown = new Set([...imageryShown(), ...ids]);
+      for (const [key] of groups) $(`group-${key}`).open = false;
+      closePopup();
       changed();
     });
     return button;
@@ -129,10 +128,12 @@ function presetButtons(changed) {
 
 // -- the page -------------------------------------------------------------------------------
 
-/** Bring switches and buttons in line with the state. */
+/** Bring switches and buttons in line with the state; groups that are seen are unfolded. */
 function reflect(buttons) {
-  for (const view of VIEWS) $(`switch-${view.id}`).checked = state.shown.has(view.id);
-  const seen = [...state.shown].filter((id) => !told.rasters.some((view) => view.id === id && view.group === "imagery"));
+  const shown = VIEWS.filter((view) => state.shown.has(view.id));
+  for (const view of VIEWS) $(`switch-${view.id}`).checked = shown.includes(view);
+  for (const { group } of shown) $(`group-${group}`).open = true;
+  const seen = shown.filter((view) => view.group !== "imagery").map((view) => view.id);
   presets.forEach(({ ids }, at) => {
     const same = ids.size === seen.length && seen.every((id) => ids.has(id));
     buttons[at].setAttribute("aria-pressed", String(same));
@@ -162,9 +163,11 @@ function open() {
   map.addControl(new maplibregl.ScaleControl({ maxWidth: 120 }), "bottom-right");
   const swipe = makeSwipe(map, presets);
   let buttons = [];
+  let loaded = false;
   const changed = () => {
     reflect(buttons);
-    if (map.isStyleLoaded()) draw(map, state.shown);
+    delete document.documentElement.dataset.ready;
+    if (loaded) draw(map, state.shown);
     swipe.redraw();
   };
   buttons = presetButtons(changed);
@@ -181,8 +184,10 @@ function open() {
     escape: closePopup,
   });
   map.once("load", () => {
+    loaded = true;
     draw(map, state.shown);
-    map.once("idle", () => { document.documentElement.dataset.ready = "yes"; });
+    // For whoever waits until all that was asked for is drawn.
+    map.on("idle", () => { document.documentElement.dataset.ready = "yes"; });
   });
 }
 

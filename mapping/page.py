@@ -20,7 +20,7 @@ from ..tiling.files import written_beside
 from .errors import MappingError
 from .palette import STYLES, UNKNOWN, class_colours
 from .report import Table, words
-from .views import RasterView, VectorView, geojson, kept
+from .views import RasterView, VectorView, geojson, kept, visible
 
 LIMIT = 50_000
 """Features on one page: what browsers draw without a stutter."""
@@ -46,8 +46,9 @@ def write_page(
 ) -> Path:
     """Write the page to `path`; the same views, the same bytes.
 
-    `tables` are the figures that the page shows. Above `limit` features it keeps the surest and
-    largest, says so, and names `rest` as the place of all. MappingError where there is nothing to show.
+    Of the views of a group the first lies on top. `tables` are the figures that the page shows.
+    Above `limit` features it keeps the surest and longest, says so, and names `rest` as the place
+    of all. MappingError where there is nothing to show.
     """
     told = _told(title, rasters, vectors, tables, rest, limit)
     style = _library("maplibre-gl.css") + _own("page.css")
@@ -84,7 +85,7 @@ def _told(
     drawn = [geojson(features) for features in kept(vectors, limit)]
     total = sum(len(view.features) for view in vectors)
     count = sum(len(features["features"]) for features in drawn)
-    cut = f"{count:,} of {total:,} features are on this page: the surest and largest. All are in {rest}."
+    cut = f"{count:,} of {total:,} features are on this page, the surest first. All are in {rest}."
     return {
         "title": title,
         "bounds": _bounds(title, rasters, vectors),
@@ -136,7 +137,7 @@ def _bounds(
         (view.corners[0][0], view.corners[2][1], view.corners[2][0], view.corners[0][1])
         for view in rasters
     ]
-    placed = [view.features for view in vectors if not view.features.geometry.is_empty.all()]
+    placed = [features for view in vectors if len(features := visible(view.features))]
     boxes += [
         tuple(features.geometry.to_crs("EPSG:4326").total_bounds.tolist()) for features in placed
     ]

@@ -30,20 +30,24 @@ function link(address, words) {
 }
 
 function links(properties, at) {
-  const id = String(properties.osm_id ?? "");
-  const made = [link(`${OSM}/edit#map=19/${at.lat.toFixed(6)}/${at.lng.toFixed(6)}`, "Edit here")];
-  if (/^(node|way|relation)\/\d+$/.test(id)) made.unshift(link(`${OSM}/${id}`, id));
-  return element("p", { className: "links" }, ...made);
+  const ids = String(properties.osm_id ?? "").split(";");
+  const objects = ids.filter((id) => /^(node|way|relation)\/\d+$/.test(id)).slice(0, MOST);
+  const here = `${OSM}/edit#map=19/${at.lat.toFixed(6)}/${at.lng.toFixed(6)}`;
+  return element(
+    "p", { className: "links" },
+    ...objects.map((id) => link(`${OSM}/${id}`, id)), link(here, "Edit here"),
+  );
 }
 
 function card(view, feature, at) {
-  const swatch = element("i", { className: "swatch" });
-  swatch.style.background = view.style.colour;
+  const mark = element("i", { className: "swatch full" });
+  mark.style.setProperty("--colour", view.style.colour);
   const rows = facts(feature.properties).map(([name, value]) =>
     element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, String(value))),
   );
   return element(
-    "article", {}, element("h2", {}, swatch, view.name), element("table", {}, ...rows),
+    "article", {},
+    element("h2", {}, mark, view.name, element("small", {}, new Map(GROUPS).get(view.group))), element("table", {}, ...rows),
     links(feature.properties, at),
   );
 }

@@ -20,6 +20,7 @@ function makeSwipe(map, presets) {
   beforeName.value = String(Math.max(usual, 0));
 
   let before = null;
+  let loaded = false;
   let on = false;
   let leading = null; // the map that is being moved, so that the other only follows
 
@@ -38,16 +39,18 @@ function makeSwipe(map, presets) {
   }
 
   function redraw() {
-    if (before === null || !before.isStyleLoaded()) return;
-    const imagery = told.rasters
-      .filter((view) => view.group === "imagery" && state.shown.has(view.id))
-      .map((view) => view.id);
-    draw(before, new Set([...imagery, ...choices[Number(beforeName.value)][1]]));
+    if (!loaded) return;
+    draw(before, new Set([...imageryShown(), ...choices[Number(beforeName.value)][1]]));
   }
 
   function open() {
     before = makeMap(beforePlace, { center: map.getCenter(), zoom: map.getZoom() });
-    before.once("load", redraw);
+    beforePlace.style.visibility = "hidden"; // until there is something to see
+    before.once("load", () => {
+      loaded = true;
+      redraw();
+      before.once("idle", () => { beforePlace.style.visibility = ""; });
+    });
     map.on("move", follow(map, before));
     before.on("move", follow(before, map));
     answerQuestions(before);

@@ -4,7 +4,7 @@ const told = JSON.parse(document.getElementById("told").textContent);
 
 const GROUPS = [
   ["map", "Map"],
-  ["comparison", "Against OpenStreetMap"],
+  ["comparison", "Changes"],
   ["osm", "OpenStreetMap"],
   ["truth", "Truth"],
   ["labels", "Labels"],
@@ -37,7 +37,7 @@ function vectorLayers(view) {
   const line = { id: `${view.id}-line`, source: view.id, type: "line" };
   return [
     filled && {
-      id: `${view.id}-fill`, source: view.id, type: "fill", filter: AREA, share: 0.3,
+      id: `${view.id}-fill`, source: view.id, type: "fill", filter: AREA, share: 0.24,
       paint: { "fill-color": colour },
     },
     {
@@ -119,6 +119,13 @@ function draw(map, shown) {
     map.setPaintProperty(id, `${type}-opacity`, share * state.opacity.get(group));
     if (type !== "raster") map.setFilter(id, filter ? ["all", filter, sure] : sure);
   }
+}
+
+/** The imagery that is switched on: it stays below whatever else is chosen. */
+function imageryShown() {
+  return told.rasters
+    .filter((view) => view.group === "imagery" && state.shown.has(view.id))
+    .map((view) => view.id);
 }
 
 function trouble(words) {

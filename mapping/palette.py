@@ -1,7 +1,7 @@
 """Colours by meaning: the same on the page, in the picture and in the small rasters.
 
-They are after Okabe and Ito's set for the colour-blind, brightened to stand out on aerial imagery.
-What is missing is dashed as well, and what is true has no filling, so that colour never tells alone.
+They are after Okabe and Ito's set for the colour-blind, brightened to stand out on imagery. What is
+missing is dashed as well, and what is true has no filling, so that colour never tells alone.
 """
 
 from collections.abc import Mapping
@@ -28,9 +28,9 @@ STYLES: Mapping[str, Style] = MappingProxyType(
         "building": Style("#2fd6b5"),
         "osm": Style("#b7a3ff"),
         "truth": Style("#ffffff", filled=False),
-        "same": Style("#56b4e9"),
         "new": Style("#ff9f1c"),
         "missing": Style("#ff4fa3", dashed=True),
+        "same": Style("#56b4e9"),
     }
 )
 """By key: the classes of the map, OpenStreetMap, the truth, and the answers of the comparison."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..tiling.files import written_beside
 from .errors import MappingError
-from .palette import STYLES
+from .palette import STYLES, UNKNOWN, rgb
 from .thumbnail import Thumbnail
 from .views import VectorView
 
@@ -44,7 +44,7 @@ class Panel:
         places = {(layer.rgba_HWC.shape, layer.transform, layer.crs) for layer in self.layers}
         if len(places) != 1:
             raise MappingError(
-                f"the rasters of the panel {self.title!r} are of one place and size, got {len(places)}"
+                f"the panel {self.title!r} shows rasters of one place and size, got {len(places)}"
             )
 
 
@@ -112,7 +112,8 @@ def _flattened(panel: Panel) -> NDArray[np.uint8]:
         share_HW1 = layer.rgba_HWC[..., 3:].astype(np.float32) / 255
         colour_HWC += (layer.rgba_HWC[..., :3] - colour_HWC) * share_HW1
     if panel.dimmed:
-        colour_HWC = 0.4 * colour_HWC.mean(axis=2, keepdims=True) + np.zeros(3, np.float32) + 12
+        grey_HW1 = colour_HWC.mean(axis=2, keepdims=True)
+        colour_HWC = 0.45 * grey_HW1 + np.full(3, 24, np.float32)
     return colour_HWC.round().astype(np.uint8)
 
 
@@ -123,7 +124,7 @@ def _draw_features(axes: Axes, view: VectorView, crs: str) -> None:
     areas, lines = shapes[kinds == 3], shapes[np.isin(kinds, (1, 2))]
     strokes = "dashed" if style.dashed else "solid"
     if len(areas):
-        tint = (*_unit(style.colour), 0.45) if style.filled else "none"
+        tint = (*(part / 255 for part in rgb(style.colour)), 0.45) if style.filled else "none"
         outlines = [_outline(area) for area in areas]
         axes.add_collection(
             PathCollection(
@@ -147,7 +148,13 @@ def _outline(area: shapely.Polygon) -> Outline:
 
 def _draw_legend(figure: Figure, legend: Mapping[str, str]) -> None:
     handles = [
-        Patch(facecolor=colour, edgecolor=_INK, linewidth=0.5, label=words)
+        Patch(
+            facecolor=colour,
+            edgecolor=_INK,
+            linewidth=0.5,
+            label=words,
+            hatch="/////" if colour == UNKNOWN else None,
+        )
         for words, colour in legend.items()
     ]
     shown = figure.legend(
@@ -163,8 +170,3 @@ def _draw_legend(figure: Figure, legend: Mapping[str, str]) -> None:
     )
     for text in shown.get_texts():
         text.set_parse_math(False)
-
-
-def _unit(colour: str) -> tuple[float, float, float]:
-    red, green, blue = bytes.fromhex(colour.removeprefix("#"))
-    return red / 255, green / 255, blue / 255

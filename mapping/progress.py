@@ -7,10 +7,12 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress as Bars,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
+)
+from rich.progress import (
+    Progress as Bars,
 )
 
 
@@ -36,6 +38,25 @@ class Progress:
         with Bars(*columns, console=self._console, transient=True) as bars:
             task = bars.add_task(title, total=total)
             yield lambda: bars.advance(task)
+
+    @contextmanager
+    def gauge(self, title: str) -> Iterator[Callable[[int, int | None, str], None]]:
+        """A bar that the returned function sets: steps done, steps in all if known, a word."""
+        if not self._console.is_terminal:
+            yield lambda done, total, word: None
+            return
+        columns = (
+            TextColumn("{task.description:>12}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[word]}", markup=False),
+            TimeRemainingColumn(),
+        )
+        with Bars(*columns, console=self._console, transient=True) as bars:
+            task = bars.add_task(title, total=None, word="")
+            yield lambda done, total, word: bars.update(
+                task, completed=done, total=total, word=word
+            )
 
     def say(self, line: str) -> None:
         """One line, as it is: text is never read as markup."""

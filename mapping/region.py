@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from ..models.train import Recipe
+from ..models.recipe import Recipe
 from .errors import MappingError
 
 

@@ -41,7 +41,7 @@ class Table:
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise MappingError(
-                    f"a row of {self.title!r} has {len(row)} entries, wanted {len(self.columns)}: {row}"
+                    f"a row of {self.title!r} has {len(self.columns)} entries, got {row}"
                 )
 
 
@@ -61,6 +61,11 @@ class Section:
 
     tables: tuple[Table, ...] = ()
 
+    def __post_init__(self) -> None:
+        titles = [table.title for table in self.tables]
+        if len(set(titles)) != len(titles):
+            raise MappingError(f"the tables of a section have different titles, got {titles}")
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -72,8 +77,10 @@ class Report:
 
     def __post_init__(self) -> None:
         keys = [section.key for section in self.sections]
-        if len(set(keys)) != len(keys):
-            raise MappingError(f"the sections of a report have different keys, got {keys}")
+        if len({"title", *keys}) != len(keys) + 1:
+            raise MappingError(
+                f'the sections of a report have different keys, none of them "title", got {keys}'
+            )
 
 
 def write_report(folder: Path, report: Report) -> tuple[Path, Path]:

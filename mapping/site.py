@@ -15,11 +15,13 @@ import shapely
 from pyproj import CRS
 from shapely.geometry.base import BaseGeometry
 
-from ..tiling.catalogue import common_grid, find_scenes, newest_first
+from ..models.held import hold_back, touching
+from ..tiling.catalogue import common_grid, find_scenes, order
 from ..tiling.files import written_beside
 from ..tiling.grid import Cell, Grid, Window, same_crs, short_crs, transformer
-from ..tiling.imagery import Scene
+from ..tiling.imagery import Mosaic, make_mosaic
 from ..tiling.layer import Layer
+from ..tiling.scene import Scene
 from .errors import MappingError
 from .region import Boundary, Polygons, Region
 
@@ -35,18 +37,18 @@ class Site:
     folder: Path
     """data/NAME."""
 
-    grid: Grid
-    scenes: tuple[Scene, ...]
-    """Best first."""
-
-    bands: tuple[str, ...]
-    dtype: str
+    mosaic: Mosaic
+    """The scenes, best first, with the grid, bands and type that they have in common."""
 
     boundary: BaseGeometry
     """What is mapped, in the grid's CRS."""
 
     cells: tuple[Cell, ...]
     """The cells in which the boundary meets imagery, row by row."""
+
+    @property
+    def grid(self) -> Grid:
+        return self.mosaic.grid
 
     @property
     def window(self) -> Window:
@@ -62,7 +64,7 @@ class Site:
 
     @property
     def imagery(self) -> Layer:
-        return Layer(self.folder / "imagery", self.grid, self.bands, self.dtype)
+        return Layer(self.folder / "imagery", self.grid, self.mosaic.bands, self.mosaic.dtype)
 
     def labels(self, generation: int) -> Layer:
         """Labels of a generation; 0 are OSM's."""
@@ -107,9 +109,9 @@ def resolve(region: Region, data: Path) -> Site:
     `data` is the folder of all regions. MappingError or TilingError if the imagery, the boundary
     and the grid do not make a region.
     """
-    scenes = newest_first(find_scenes(region.sources.imagery))
+    scenes = order(find_scenes(region.sources.imagery, Path()))
     grid = _grid(region, scenes)
-    bands, dtype = _bands(scenes)
+    mosaic = make_mosaic(scenes, grid)
     footprints = [shapely.box(*scene.bounds_in(grid.crs)) for scene in scenes]
     boundary = _boundary(region.boundary, grid.crs, footprints)
     cells = _cells(grid, boundary, footprints)
@@ -119,11 +121,11 @@ def resolve(region: Region, data: Path) -> Site:
             f"{_extent(shapely.union_all(footprints), grid.crs)} and the boundary "
             f"{_extent(boundary, grid.crs)} (west, south, east, north in degrees)"
         )
-    site = Site(region, data / region.name, grid, tuple(scenes), bands, dtype, boundary, cells)
+    site = Site(region, data / region.name, mosaic, boundary, cells)
     site.write_lock(
         grid=grid.to_dict(),
-        bands=list(bands),
-        dtype=dtype,
+        bands=list(mosaic.bands),
+        dtype=mosaic.dtype,
         cells=len(cells),
         scenes=[{"file": scene.path.name, "date": scene.date} for scene in scenes],
         seeds={
@@ -160,6 +162,15 @@ def read_polygons(part: Polygons, crs: str) -> BaseGeometry:
     return joined
 
 
+def held_tiles(site: Site) -> frozenset[Window]:
+    """The tiles of a region that no model is trained on."""
+    told = site.region.held_back
+    if told.file is not None:
+        area = read_polygons(Polygons(file=told.file, layer=told.layer), site.grid.crs)
+        return touching(site.grid, site.cells, [area])
+    return hold_back(site.grid, site.cells, told.share, told.seed)
+
+
 def _only_layer(file: Path) -> gpd.GeoDataFrame:
     return gpd.read_parquet(file) if file.suffix == ".parquet" else gpd.read_file(file)
 
@@ -182,28 +193,7 @@ def _grid(region: Region, scenes: Sequence[Scene]) -> Grid:
     return Grid(found.crs if same else crs, pixel, anchor, part.cell, part.tile)
 
 
-def _bands(scenes: Sequence[Scene]) -> tuple[tuple[str, ...], str]:
-    """The bands that all scenes have, in the order of the first; their one type."""
-    common = [
-        band for band in scenes[0].bands if all(band in scene.bands for scene in scenes)
-    ]
-    types = {scene.dtype: scene.path for scene in scenes}
-    if len(types) > 1:
-        (one, first), (other, second) = list(types.items())[:2]
-        raise MappingError(
-            f"{first} holds {one} and {second} {other}; wanted imagery of one type in a region"
-        )
-    if not common:
-        raise MappingError(
-            f"{scenes[0].path} has bands {scenes[0].bands} and {scenes[-1].path} "
-            f"{scenes[-1].bands}; wanted at least one band in common"
-        )
-    return tuple(common), scenes[0].dtype
-
-
-def _boundary(
-    part: Boundary, crs: str, footprints: Sequence[BaseGeometry]
-) -> BaseGeometry:
+def _boundary(part: Boundary, crs: str, footprints: Sequence[BaseGeometry]) -> BaseGeometry:
     if part.file is not None:
         return read_polygons(Polygons(file=part.file, layer=part.layer), crs)
     if part.bbox is not None:

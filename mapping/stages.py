@@ -5,12 +5,12 @@ A verb runs its own stage and, before it, whatever of the earlier ones is missin
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..tiling.files import make_folder, written_beside
 from ..tiling.runner import runner
-from . import generations, products, rasters
+from . import generations, products, rasters, results, show
 from .errors import MappingError
 from .progress import Progress
 from .region import read_region
@@ -49,11 +49,11 @@ BEFORE = (
 )
 
 AFTER = (
-    Stage(TRACE, ("scores-g{g}",), "map/roads.parquet, map/buildings.parquet", products.trace),
-    Stage(COMPARE, ("map", "osm"), "map/comparison.gpkg", products.compare),
-    Stage(EXPORT, ("map", "map/comparison.gpkg"), "map/NAME.gpkg", products.export),
-    Stage(EVALUATE, ("map/NAME.gpkg", "the truth"), "map/report.json", products.evaluate),
-    Stage(VIEW, ("map/report.json", "all layers"), "map/index.html", products.view),
+    Stage(TRACE, ("scores-g{g}",), "traced-g{g}", products.trace),
+    Stage(COMPARE, ("traced-g{g}", "osm"), "compared", products.compare),
+    Stage(EXPORT, ("traced-g{g}", "compared"), "map/NAME.gpkg", products.export),
+    Stage(EVALUATE, ("map/NAME.gpkg", "the truth"), "map/report.json", results.evaluate),
+    Stage(VIEW, ("map/report.json", "all layers"), "map/index.html", show.view),
 )
 
 
@@ -133,6 +133,3 @@ def new_region(name: str, imagery: Sequence[str], osm: Path | None) -> Path:
         part.write_text(text)
     read_region(path)
     return path
-
-
-__all__ = ["Settings", "Stage", "find_region", "new_region", "plan", "replace", "run_to"]

@@ -1,4 +1,4 @@
-"""Lines cut where their state changes: a road that OSM has for half of its way becomes two stretches."""
+"""Lines cut where their state changes: a road that OSM has only in part becomes stretches."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

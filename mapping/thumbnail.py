@@ -1,6 +1,6 @@
 """A layer made small and given colours: for the page and the picture.
 
-It is read block by block, so that memory depends on the size of the thumbnail and not on the layer's.
+It is read block by block: memory depends on the size of the thumbnail and not on the layer's.
 """
 
 from collections.abc import Iterator
@@ -74,7 +74,9 @@ def thumbnail(layer: Layer, window: Window, kind: Kind, max_side: int = 2048) ->
         rgba_HWC = _paint_labels(small_CHW, layer.bands)
     else:
         rgba_HWC = _paint_scores(small_CHW, layer.bands)
-    return Thumbnail(rgba_HWC, layer.grid.transform(window) * Affine.scale(step), layer.grid.crs)
+    at = layer.grid.transform(window)
+    larger = Affine(at.a * step, 0.0, at.c, 0.0, at.e * step, at.f)
+    return Thumbnail(rgba_HWC, larger, layer.grid.crs)
 
 
 # -- making small ------------------------------------------------------------------------------
@@ -136,7 +138,7 @@ def _paint_imagery(small_CHW: Floats, *, stretched: bool) -> NDArray[np.uint8]:
 
 
 def _paint_labels(small_CHW: Floats, classes: tuple[str, ...]) -> NDArray[np.uint8]:
-    """Yes in the class's colour; unknown hatched, each second class the other way: both are crossed."""
+    """Yes in the class's colour; unknown hatched, each second class the other way."""
     height, width = small_CHW.shape[1:]
     row, col = np.ogrid[:height, :width]
     rgba_HWC = np.zeros((height, width, 4), np.uint8)

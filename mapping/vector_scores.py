@@ -92,7 +92,7 @@ def _best_pairs(
     """Pairs of indices with their IoU, one to one, the best first."""
     found = overlaps(ours, theirs)
     joint = shapely.area(ours[found.one]) + shapely.area(theirs[found.other]) - found.shared_m2
-    iou = found.shared_m2 / joint
+    iou = np.minimum(found.shared_m2 / joint, 1.0)
     best_first = np.argsort(-iou, kind="stable")
     taken: set[int] = set()
     given: set[int] = set()
@@ -158,7 +158,8 @@ def line_scores(
 ) -> LineScores:
     """Length of each side within `tolerance_m` of the other, each metre counted once.
 
-    Any CRS. Right to half a metre at each end of an agreement (`matching.PIECE_M`). With `area` only the length in it counts, but it may lie near what is outside.
+    Any CRS. Right to half a metre at each end of an agreement (`matching.PIECE_M`). With `area`
+    only the length in it counts, but it may lie near what is outside.
     """
     ours, theirs, where = _metric(found, truth, area, "lines")
     found_m, right_m = _length_near(ours, theirs, tolerance_m, where)

@@ -1,4 +1,4 @@
-"""What a map page shows: rasters placed for web Mercator, and features in longitude and latitude."""
+"""What a map page shows: rasters placed for web Mercator, features in longitude and latitude."""
 
 import io
 import json
@@ -14,10 +14,11 @@ from affine import Affine
 from numpy.typing import NDArray
 from PIL import Image
 from rasterio.enums import Resampling
-from rasterio.warp import calculate_default_transform, reproject
+from rasterio.warp import reproject, transform_bounds
 
 from ..tiling.grid import Window, transformer
 from ..tiling.layer import Layer
+from .compare import Comparison
 from .errors import MappingError
 from .palette import STYLES
 from .thumbnail import Kind, Thumbnail, thumbnail
@@ -110,9 +111,8 @@ def raster_view(
 
     `group` is the layer's kind unless told (labels burnt from a truth belong to "truth").
     """
-    placed, bounds = _to_mercator(
-        thumbnail(layer, window, kind, max_side), max_side, smooth=kind != "labels"
-    )
+    small = thumbnail(layer, window, kind, max_side)
+    placed, bounds = _to_mercator(small, smooth=kind != "labels")
     image, media_type = _encoded(placed, lossy=kind == "imagery")
     classes = () if kind == "imagery" else layer.bands
     return RasterView(
@@ -120,28 +120,23 @@ def raster_view(
     )
 
 
-def change_views(
-    name: str, features: geopandas.GeoDataFrame, column: str, *, shown: bool = True
-) -> list[VectorView]:
-    """One view for each answer of a comparison ("same", "new", "missing") that `column` holds.
+def comparison_views(comparison: Comparison, *, shown: bool = False) -> list[VectorView]:
+    """What is new, missing and the same, each for roads and buildings, as far as there is any.
 
-    Views are named "New roads" for the name "roads"; an answer without a style is refused.
+    What was not looked at and what OpenStreetMap itself leaves open is none of the three.
     """
-    answers = [answer for answer in STYLES if (features[column] == answer).any()]
-    strange = sorted(set(features[column].dropna()) - set(STYLES))
-    if strange:
-        raise MappingError(
-            f"the column {column} of {name} holds {strange[0]!r}; wanted one of {', '.join(STYLES)}"
-        )
+    answers = [
+        ("new", "roads", comparison.roads, "osm"),
+        ("new", "buildings", comparison.buildings, "osm"),
+        ("missing", "roads", comparison.osm_roads, "map"),
+        ("missing", "buildings", comparison.osm_buildings, "map"),
+        ("same", "roads", comparison.roads, "osm"),
+        ("same", "buildings", comparison.buildings, "osm"),
+    ]
     return [
-        VectorView(
-            f"{answer.capitalize()} {name}",
-            "comparison",
-            features[features[column] == answer],
-            answer,
-            shown,
-        )
-        for answer in answers
+        VectorView(f"{answer.capitalize()} {name}", "comparison", chosen, answer, shown)
+        for answer, name, features, column in answers
+        if len(chosen := features[features[column] == answer])
     ]
 
 
@@ -160,12 +155,17 @@ def kept(views: Sequence[VectorView], limit: int) -> list[geopandas.GeoDataFrame
     ]
 
 
+def visible(features: geopandas.GeoDataFrame) -> geopandas.GeoDataFrame:
+    """The features that have a geometry, and one that is not empty."""
+    return features[~(features.geometry.is_empty | features.geometry.isna())]
+
+
 def geojson(features: geopandas.GeoDataFrame) -> dict[str, Any]:
     """A GeoJSON feature collection (RFC 7946: longitude, latitude); `id` is the feature's number.
 
     Empty geometries are left out, and so is a property that has no value.
     """
-    drawn = features[~(features.geometry.is_empty | features.geometry.isna())]
+    drawn = visible(features)
     flat = shapely.force_2d(drawn.geometry.to_crs(_WGS84).to_numpy())
     rounded = shapely.transform(flat, lambda xy: np.round(xy, _DECIMALS))
     names = [str(name) for name in drawn.columns if name != drawn.geometry.name]
@@ -191,29 +191,25 @@ def geojson(features: geopandas.GeoDataFrame) -> dict[str, Any]:
 
 
 def _to_mercator(
-    small: Thumbnail, max_side: int, *, smooth: bool
+    small: Thumbnail, *, smooth: bool
 ) -> tuple[NDArray[np.uint8], tuple[float, float, float, float]]:
-    """The thumbnail warped to web Mercator, and its bounds there."""
-    height, width = small.rgba_HWC.shape[:2]
-    at, cols, rows = calculate_default_transform(
-        small.crs, _MERCATOR, width, height, *small.bounds
-    )
-    shrink = max(1.0, max(cols, rows) / max_side)
-    fewer = max(1, round(cols / shrink)), max(1, round(rows / shrink))
-    at = at * Affine.scale(cols / fewer[0], rows / fewer[1])
-    placed_CHW = np.zeros((4, fewer[1], fewer[0]), np.uint8)
+    """The thumbnail in web Mercator, with as many pixels on its long side, and its bounds there."""
+    bounds = transform_bounds(small.crs, _MERCATOR, *small.bounds)
+    wide, tall = bounds[2] - bounds[0], bounds[3] - bounds[1]
+    pixel = max(wide, tall) / max(small.rgba_HWC.shape)
+    cols, rows = max(1, round(wide / pixel)), max(1, round(tall / pixel))
+    placed_CHW = np.zeros((4, rows, cols), np.uint8)
     reproject(
         np.ascontiguousarray(np.moveaxis(small.rgba_HWC, 2, 0)),
         placed_CHW,
         src_transform=small.transform,
         src_crs=small.crs,
-        dst_transform=at,
+        dst_transform=Affine(wide / cols, 0.0, bounds[0], 0.0, -tall / rows, bounds[3]),
         dst_crs=_MERCATOR,
         src_alpha=4,
         dst_alpha=4,
         resampling=Resampling.bilinear if smooth else Resampling.nearest,
     )
-    bounds = at.c, at.f + at.e * fewer[1], at.c + at.a * fewer[0], at.f
     return np.ascontiguousarray(np.moveaxis(placed_CHW, 0, 2)), bounds
 
 

@@ -20,7 +20,7 @@ def date_taken(stem: str, tags: Mapping[str, str]) -> str | None:
     What says "acquired" comes first, then the first day in the name (NAIP's second is the day of
     publication), then the tags that say when the file was made.
 
-    >>> date_taken("m_3412039_nw_10_h_20160616_20161004", {"TIFFTAG_DATETIME": "2017:01:01 00:00:00"})
+    >>> date_taken("m_3412039_nw_10_h_20160616_20161004", {"TIFFTAG_DATETIME": "2017:01:01"})
     '2016-06-16'
     """
     told = [tags.get(name, "") for name in _TAKEN]

@@ -105,9 +105,7 @@ def _names(
     interpretations: Sequence[ColorInterp], descriptions: Sequence[str], numbers: Sequence[int]
 ) -> list[str]:
     """A name for each band that is left when a real alpha is taken away."""
-    names = [
-        _name(*told) for told in zip(interpretations, descriptions, numbers, strict=True)
-    ]
+    names = [_name(*told) for told in zip(interpretations, descriptions, numbers, strict=True)]
     if not set(names) & set(_COLOURS) and "nir" not in names and len(names) >= 3:
         names[:3] = _COLOURS  # Nothing is told: the order that nearly all imagery has.
     if len(names) >= 4 and set(names[:3]) == set(_COLOURS) and names[3] == f"band{numbers[3]}":

@@ -87,6 +87,12 @@ def file_identity(path: Path) -> str:
     return f"{path.name}:{found.st_size}:{found.st_mtime_ns}"
 
 
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file's content, in hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def _sync(path: Path) -> None:
     with path.open("rb") as stream:
         os.fsync(stream.fileno())

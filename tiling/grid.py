@@ -195,7 +195,10 @@ class Grid:
         """
         at = self.transform(window)
         col, row = window.width // 2, window.height // 2
-        corners = [at * (col, row), at * (col + 1, row), at * (col, row + 1)]
+        corners = [
+            (at.c + at.a * c, at.f + at.e * r)
+            for c, r in ((col, row), (col + 1, row), (col, row + 1))
+        ]
         to_degrees = transformer(self.crs, "EPSG:4326")
         (lon, lat), *others = [to_degrees.transform(*corner) for corner in corners]
         metres = [_GEOD.inv(lon, lat, *other)[2] for other in others]

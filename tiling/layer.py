@@ -76,7 +76,7 @@ class Layer:
             told = json.loads((folder / "layer.json").read_text())
             grid = Grid.from_dict(told["grid"])
             return cls(folder, grid, tuple(told["bands"]), told["dtype"], told["nodata"])
-        except (OSError, KeyError, ValueError) as problem:
+        except (OSError, KeyError, TypeError, ValueError) as problem:
             raise TilingError(
                 f"{folder} is no layer ({problem}); wanted a folder with a layer.json"
             ) from problem

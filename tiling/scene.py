@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import rasterio
 from affine import Affine
-from pyproj import CRS
+from numpy.typing import NDArray
+from pyproj import CRS, Geod
 from pyproj.exceptions import CRSError
 from rasterio.control import GroundControlPoint
 from rasterio.errors import NotGeoreferencedWarning, RasterioError
@@ -19,8 +20,10 @@ from rasterio.transform import GCPTransformer, from_gcps
 from .acquired import date_taken
 from .channels import Channels, channels_of
 from .errors import TilingError
-from .grid import transformer
+from .grid import short_crs, transformer
 from .validity import Validity, any_valid, find_validity
+
+Floats = NDArray[np.float64]
 
 _DTYPES = {
     **{kept: kept for kept in ("uint8", "uint16", "int16", "float32")},
@@ -28,6 +31,7 @@ _DTYPES = {
 }
 """The type in which each type of file is read. Integers are exact in float32 up to 2**24."""
 
+_GEOD = Geod(ellps="WGS84")
 _EARTH_m = 6378137.0
 _EDGE_POINTS = 21
 """Points on each side of an outline: enough to follow its bend in another CRS."""
@@ -68,6 +72,21 @@ class Scene:
     """Row, column, x and y of each ground control point, if it is these that place the image."""
 
     @property
+    def ground_px_m(self) -> tuple[float, float]:
+        """Width and height in metres on the ground of the pixel in the middle; turned ones too."""
+        # The middle, one pixel on, one pixel down.
+        cols, rows = np.array([0.0, 1.0, 0.0]), np.array([0.0, 0.0, 1.0])
+        xs, ys = coordinates(self.transform, self.width / 2 + cols, self.height / 2 + rows)
+        lons, lats = transformer(self.crs, "EPSG:4326").transform(xs, ys)
+        if not (np.isfinite(lons).all() and np.isfinite(lats).all()):
+            raise TilingError(
+                f"{self.path} has its middle at ({xs[0]}, {ys[0]}), outside what "
+                f"{short_crs(self.crs)} can map; wanted a place on the Earth"
+            )
+        metres = _GEOD.inv(lons[[0, 0]], lats[[0, 0]], lons[1:], lats[1:])[2]
+        return float(metres[0]), float(metres[1])
+
+    @property
     def bands(self) -> tuple[str, ...]:
         """The names of the bands: red, green and blue first."""
         return self.channels.names
@@ -93,10 +112,11 @@ def open_scene(path: Path) -> Scene:
     with opened(path) as source:
         _refuse_content(path, source)
         crs = _crs(path, source)
+        _refuse_place(path, source, CRS(crs).is_geographic)
         gcps = tuple((p.row, p.col, p.x, p.y) for p in source.gcps[0]) if _by_points(source) else ()
         channels = channels_of(source)
-        validity = find_validity(source, channels)
-        if not any_valid(source, channels, validity):
+        validity, regions = find_validity(source, channels)
+        if not any_valid(source, channels, validity, regions):
             raise TilingError(f"{path} holds no data in any pixel; wanted an image with some")
         return Scene(
             path=path,
@@ -114,23 +134,30 @@ def open_scene(path: Path) -> Scene:
 
 @contextmanager
 def opened(path: Path) -> Iterator[rasterio.DatasetReader]:
-    """The open image file; what goes wrong in opening or reading it is a TilingError that names it."""
+    """The open image file; what fails in opening or reading it is a TilingError that names it."""
     if not path.is_file():
         found = "is a folder" if path.is_dir() else "does not exist"
         raise TilingError(f"{path} {found}; wanted an image file")
     if path.stat().st_size == 0:
         raise TilingError(f"{path} is empty (0 bytes); wanted an image file")
-    try:
+    with readable(path):
         with warnings.catch_warnings():
             # `_crs` refuses such a file, in a sentence.
             warnings.simplefilter("ignore", NotGeoreferencedWarning)
             source = rasterio.open(path)
         with source:
             yield source
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """What fails in reading an image file becomes a TilingError that names it."""
+    try:
+        yield
     except RasterioError as problem:
         reason = problem.__cause__ or problem
         raise TilingError(
-            f"{path} cannot be read ({reason}); wanted a whole image file, with all that it refers to"
+            f"{path} cannot be read ({reason}); wanted a whole image file and all it refers to"
         ) from problem
 
 
@@ -153,7 +180,7 @@ def _by_points(source: rasterio.DatasetReader) -> bool:
 
 
 def _crs(path: Path, source: rasterio.DatasetReader) -> str:
-    """The CRS as text; TilingError where the image has no place on Earth."""
+    """The CRS as text; TilingError where the image has no place on a map of the Earth."""
     found = source.gcps[1] if _by_points(source) else source.crs
     if not found:
         has = "a transform but no CRS" if source.transform != Affine.identity() else "no place"
@@ -165,32 +192,38 @@ def _crs(path: Path, source: rasterio.DatasetReader) -> str:
     try:
         crs = CRS(text)
     except CRSError as problem:
-        raise TilingError(f"{path} has a CRS that PROJ cannot read ({problem})") from problem
-    body = crs.ellipsoid.semi_major_metre if crs.ellipsoid else None
-    if body is None or not (crs.is_projected or crs.is_geographic):
-        raise TilingError(f"{path} is in {crs.name}, a {crs.type_name}; wanted a map of the Earth")
-    if abs(body / _EARTH_m - 1) > 0.01:
         raise TilingError(
-            f"{path} is in {crs.name}, of a body of {body / 1000:.0f} km radius; "
-            "wanted an image of the Earth"
+            f"{path} has a CRS that cannot be read ({problem}); wanted one that PROJ knows"
+        ) from problem
+    body = crs.ellipsoid.semi_major_metre if crs.ellipsoid else 0.0
+    if abs(body / _EARTH_m - 1) > 0.01 or not (crs.is_projected or crs.is_geographic):
+        raise TilingError(
+            f"{path} is in {crs.name} ({crs.type_name}, a body of {body / 1000:.0f} km radius); "
+            "wanted a map of the Earth"
         )
-    if source.crs is not None and source.transform.is_degenerate:
-        raise TilingError(f"{path} has pixels without area ({source.transform!r}); wanted a place")
-    return _refuse_split_points(path, source, crs) or text
+    return text
 
 
-def _refuse_split_points(path: Path, source: rasterio.DatasetReader, crs: CRS) -> None:
+def _refuse_place(path: Path, source: rasterio.DatasetReader, is_geographic: bool) -> None:
     if not _by_points(source):
+        if source.transform.is_degenerate:
+            raise TilingError(
+                f"{path} has pixels without area ({tuple(source.transform)[:6]}); wanted a place"
+            )
         return
-    points = source.gcps[0]
-    if len(points) < 3:
-        raise TilingError(f"{path} has {len(points)} ground control points; wanted at least 3")
-    xs = [point.x for point in points]
-    if crs.is_geographic and max(xs) - min(xs) > 180:
+    xs = [point.x for point in source.gcps[0]]
+    if len(xs) < 3:
+        raise TilingError(f"{path} has {len(xs)} ground control points; wanted at least 3")
+    if is_geographic and max(xs) - min(xs) > 180:
         raise TilingError(
             f"{path} has ground control points on both sides of the antimeridian "
             f"(longitudes {min(xs):.1f} to {max(xs):.1f}); wanted longitudes without a jump"
         )
+
+
+def coordinates(at: Affine, cols: Floats, rows: Floats) -> tuple[Floats, Floats]:
+    """Apply a transform to many points (or undo one, with its inverse)."""
+    return at.a * cols + at.b * rows + at.c, at.d * cols + at.e * rows + at.f
 
 
 @lru_cache(maxsize=4096)
@@ -200,19 +233,22 @@ def _bounds(scene: Scene, crs: str) -> tuple[float, float, float, float]:
         with GCPTransformer(scene.control()) as at:
             xs, ys = at.xy(rows, cols, offset="ul")
     else:
-        xs, ys = scene.transform * (cols, rows)
+        xs, ys = coordinates(scene.transform, cols, rows)
     xs, ys = transformer(scene.crs, crs).transform(np.asarray(xs), np.asarray(ys))
     if not (np.isfinite(xs).all() and np.isfinite(ys).all()):
-        raise TilingError(f"{scene.path} lies outside what {CRS(crs).name} can map")
-    if CRS(crs).is_geographic and scene.crs != crs and xs.max() - xs.min() > 180:
-        xs = np.where(xs < 0, xs + 360, xs)
+        raise TilingError(
+            f"{scene.path} lies in part outside what {short_crs(crs)} can map; wanted another CRS"
+        )
+    if CRS(crs).is_geographic:
+        xs = np.unwrap(xs, period=360)  # The walk around the image goes on over the antimeridian.
+        xs = xs + 360 * (xs.min() < -180)
     return float(xs.min()), float(ys.min()), float(xs.max()), float(ys.max())
 
 
-def _outline(width: int, height: int) -> tuple[np.ndarray, np.ndarray]:
-    """Columns and rows of points around an image."""
-    along = np.linspace(0, 1, _EDGE_POINTS)
-    zero, one = np.zeros_like(along), np.ones_like(along)
-    cols = np.concatenate([along, one, along, zero]) * width
-    rows = np.concatenate([zero, along, one, along]) * height
+def _outline(width: int, height: int) -> tuple[Floats, Floats]:
+    """Columns and rows of a walk around an image."""
+    there, zero = np.linspace(0, 1, _EDGE_POINTS), np.zeros(_EDGE_POINTS)
+    back, one = there[::-1], zero + 1
+    cols = np.concatenate([there, one, back, zero]) * width
+    rows = np.concatenate([zero, there, one, back]) * height
     return cols, rows

@@ -92,7 +92,7 @@ UNSURE_ROADS: Mapping[str, str] = MappingProxyType(
 UNSURE_SERVICES = frozenset(
     {"driveway", "parking_aisle", "parking", "alley", "drive-through", "emergency_access"}
 )
-"""Values of `service` that OSM has in one street and lacks in the next, and that merge with yards."""
+"""Values of `service` that OSM has in one street and lacks in the next, and that merge in yards."""
 
 NOT_BUILDINGS: Mapping[str, frozenset[str]] = MappingProxyType(
     {

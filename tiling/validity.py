@@ -9,7 +9,7 @@ Regions are found once for a whole image, on the image itself or, if it is large
 one; each pixel of the full image is then tried. So no answer depends on the window that is read.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,10 @@ REDUCED_PX = 2000
 """Longest side of the image on which regions are found."""
 
 COLLAR_PX = 1024
-"""Fewest pixels of a collar that no tag tells: a smaller dark or bright patch at the edge is data."""
+"""Fewest pixels of a collar that no tag tells: a smaller patch at the edge is data."""
+
+CORNER_PX = 64
+"""The same where the patch has a corner of the image, as the wedges of a turned image do."""
 
 HOLE_PX = 4096
 """Fewest pixels of a region away from the edge that a nodata tag of black or white makes empty."""
@@ -41,8 +44,8 @@ _LOOK_PX = 512
 class Fill:
     """A colour that fills empty regions, but that data may have too."""
 
-    values: tuple[float, ...]
-    """One for each colour band."""
+    values: tuple[float | None, ...]
+    """One for each colour band; None for a band that may hold anything."""
 
     told: bool
     """Whether a nodata tag names it; otherwise it is a collar that was found."""
@@ -80,58 +83,76 @@ class Region:
         """The empty pixels among those read from (top, left)."""
         rows = np.arange(top, top + data_CHW.shape[1]) * self.blocks_HW.shape[0] // self.height
         cols = np.arange(left, left + data_CHW.shape[2]) * self.blocks_HW.shape[1] // self.width
-        return self.blocks_HW[np.ix_(rows, cols)] & _holds(data_CHW, self.fill.values)
+        near = self.blocks_HW[rows[0] : rows[-1] + 1, cols[0] : cols[-1] + 1]
+        if not near.any():  # Most windows: their pixels need not be tried.
+            return np.zeros(data_CHW.shape[1:], bool)
+        empty_HW: Mask = self.blocks_HW[np.ix_(rows, cols)] & _holds(data_CHW, self.fill.values)
+        return empty_HW
 
 
-def find_validity(source: rasterio.DatasetReader, channels: Channels) -> Validity:
-    """How an open image tells where it holds data."""
+def find_validity(
+    source: rasterio.DatasetReader, channels: Channels
+) -> tuple[Validity, tuple[Region, ...]]:
+    """How an open image tells where it holds data, and its empty regions."""
     mask = _has_mask(source)
     nodata = _nodata(source, channels)
     if nodata is not None and not channels.palette and _is_colour(source, nodata):
-        values = tuple(value for value in nodata if value is not None)
-        told = Fill(values, told=True)
-        return Validity(mask, fills=(told,) if find_region(source, channels, told) else ())
-    if mask or nodata is not None or channels.alpha is not None:
-        return Validity(mask, nodata)
-    plain = (Fill((value,) * len(channels.names), told=False) for value in _collar_values(source))
-    return Validity(fills=tuple(f for f in plain if find_region(source, channels, f) is not None))
+        fills, nodata = [Fill(nodata, told=True)], None
+    elif mask or nodata is not None or channels.alpha is not None:
+        fills = []
+    else:
+        count = len(channels.names)
+        fills = [Fill((value,) * count, told=False) for value in _collar_values(source)]
+    regions = find_regions(source, channels, fills)
+    return Validity(mask, nodata, tuple(region.fill for region in regions)), regions
 
 
 def find_regions(
-    source: rasterio.DatasetReader, channels: Channels, validity: Validity
+    source: rasterio.DatasetReader, channels: Channels, fills: Sequence[Fill]
 ) -> tuple[Region, ...]:
-    """The empty regions of an image, for each fill of its validity."""
-    found = (find_region(source, channels, fill) for fill in validity.fills)
+    """The empty regions of an image, for each fill that has one.
+
+    The edges of the image are looked at in full; the rest, if it is large, reduced.
+    """
+    if not fills:
+        return ()
+    lines = [channels.read(source, window) for window in _edge_windows(*source.shape)]
+    held = [(fill, [_holds(line_CHW, fill.values) for line_CHW in lines]) for fill in fills]
+    held = [(fill, edges) for fill, edges in held if fill.told or any(map(np.any, edges))]
+    if not held:
+        return ()
+    step = -(-max(source.shape) // REDUCED_PX)
+    shape = (-(-source.height // step), -(-source.width // step))
+    reduced_CHW = channels.read(source, shape=shape)
+    found = (_region(reduced_CHW, fill, edges, source.shape) for fill, edges in held)
     return tuple(region for region in found if region is not None)
 
 
-def find_region(
-    source: rasterio.DatasetReader, channels: Channels, fill: Fill
+def _region(
+    reduced_CHW: Array, fill: Fill, edges: Sequence[Mask], full: tuple[int, int]
 ) -> Region | None:
-    """The empty region of one colour; None if there is none.
+    """The empty region of one colour, from the reduced image and its full `edges`, if there is one.
 
-    Regions join by sides, not by corners. On a reduced image a region is grown by one block, so
-    that its ragged edge is in it; the edges of the image are looked at in full.
+    Parts join by sides, not by corners. On a reduced image the region is grown by one block, so
+    that its ragged edge is in it.
     """
-    height, width = source.shape
-    step = -(-max(height, width) // REDUCED_PX)
-    shape = (-(-height // step), -(-width // step))
-    edges = _edges(source, channels, fill, shape)
-    if not fill.told and not any(edge.any() for edge in edges):
-        return None
-    blocks_HW = _holds(channels.read(source, shape=shape), fill.values)
-    for line, edge in zip(_sides(blocks_HW), edges, strict=True):
-        line |= edge
-    numbers_HW = label(blocks_HW, connectivity=1)
-    sizes_px = np.bincount(numbers_HW.ravel()) * (height * width / blocks_HW.size)
-    at_edge = np.zeros(len(sizes_px), bool)
-    at_edge[np.concatenate([line.ravel() for line in _sides(numbers_HW)])] = True
-    keep = at_edge | (sizes_px >= HOLE_PX) if fill.told else at_edge & (sizes_px >= COLLAR_PX)
+    blocks_HW = _holds(reduced_CHW, fill.values)
+    for line_HW, edge_HW in zip(_sides(blocks_HW), edges, strict=True):
+        line_HW |= _reduced(edge_HW, line_HW.shape)
+    numbers_HW: NDArray[np.intp] = label(blocks_HW, connectivity=1)  # type: ignore[no-untyped-call]
+    sizes_px = np.bincount(numbers_HW.ravel()) * (full[0] * full[1] / blocks_HW.size)
+    at_edge, at_corner = np.zeros((2, len(sizes_px)), bool)
+    at_edge[np.concatenate([line_HW.ravel() for line_HW in _sides(numbers_HW)])] = True
+    at_corner[numbers_HW[[0, 0, -1, -1], [0, -1, 0, -1]]] = True
+    if fill.told:
+        keep = at_edge | (sizes_px >= HOLE_PX)
+    else:
+        keep = at_edge & (sizes_px >= np.where(at_corner, CORNER_PX, COLLAR_PX))
     keep[0] = False  # What is not of the colour.
     region_HW = keep[numbers_HW]
     if not region_HW.any():
         return None
-    return Region(fill, region_HW if step == 1 else _grown(region_HW), height, width)
+    return Region(fill, region_HW if blocks_HW.shape == full else _grown(region_HW), *full)
 
 
 def read_valid(
@@ -157,9 +178,13 @@ def read_valid(
     return valid_HW
 
 
-def any_valid(source: rasterio.DatasetReader, channels: Channels, validity: Validity) -> bool:
-    """Whether an image holds data at all: looked for from the middle outwards, to the first pixel."""
-    regions = find_regions(source, channels, validity)
+def any_valid(
+    source: rasterio.DatasetReader,
+    channels: Channels,
+    validity: Validity,
+    regions: tuple[Region, ...],
+) -> bool:
+    """Whether an image holds data at all: sought from the middle outwards, to the first pixel."""
     for window in _from_the_middle(*source.shape):
         data_CHW = channels.read(source, window)
         if read_valid(source, channels, validity, regions, window, data_CHW).any():
@@ -173,9 +198,7 @@ def _has_mask(source: rasterio.DatasetReader) -> bool:
     return not flags & {MaskFlags.all_valid, MaskFlags.alpha, MaskFlags.nodata}
 
 
-def _nodata(
-    source: rasterio.DatasetReader, channels: Channels
-) -> tuple[float | None, ...] | None:
+def _nodata(source: rasterio.DatasetReader, channels: Channels) -> tuple[float | None, ...] | None:
     """The values of the nodata tag that the bands can hold; None if there is none."""
     told = [source.nodatavals[index - 1] for index in channels.indexes]
     kept = [value if value is None or _fits(value, source.dtypes[0]) else None for value in told]
@@ -195,7 +218,7 @@ def _fits(value: float, dtype: str) -> bool:
 
 def _is_colour(source: rasterio.DatasetReader, nodata: tuple[float | None, ...]) -> bool:
     """Whether a nodata value is one that data may have too: black or white of bytes."""
-    return source.dtypes[0] == "uint8" and all(value in (0, 255) for value in nodata)
+    return source.dtypes[0] == "uint8" and all(value in (None, 0, 255) for value in nodata)
 
 
 def _collar_values(source: rasterio.DatasetReader) -> tuple[float, ...]:
@@ -218,28 +241,23 @@ def _sides(array_HW: Array) -> tuple[Array, Array, Array, Array]:
     return array_HW[:1], array_HW[-1:], array_HW[:, :1], array_HW[:, -1:]
 
 
-def _edges(
-    source: rasterio.DatasetReader, channels: Channels, fill: Fill, shape: tuple[int, int]
-) -> tuple[Mask, Mask, Mask, Mask]:
-    """The four lines of full pixels at the edge, by block: whether one holds the colour."""
-    height, width = source.shape
-    across, down = _starts(width, shape[1]), _starts(height, shape[0])
-
-    def line(window: RasterWindow, starts: NDArray[np.intp], axis: int) -> Mask:
-        holds_HW = _holds(channels.read(source, window), fill.values)
-        return np.logical_or.reduceat(holds_HW, starts, axis=axis)
-
+def _edge_windows(height: int, width: int) -> tuple[RasterWindow, ...]:
+    """The lines of pixels that `_sides` gives, as windows of a file."""
     return (
-        line(RasterWindow(0, 0, width, 1), across, 1),
-        line(RasterWindow(0, height - 1, width, 1), across, 1),
-        line(RasterWindow(0, 0, 1, height), down, 0),
-        line(RasterWindow(width - 1, 0, 1, height), down, 0),
+        RasterWindow(0, 0, width, 1),
+        RasterWindow(0, height - 1, width, 1),
+        RasterWindow(0, 0, 1, height),
+        RasterWindow(width - 1, 0, 1, height),
     )
 
 
-def _starts(pixels: int, blocks: int) -> NDArray[np.intp]:
-    """The first pixel of each block, as `Region.over` cuts them."""
-    return -(-np.arange(blocks) * pixels // blocks)
+def _reduced(line_HW: Mask, shape: tuple[int, int]) -> Mask:
+    """A line by blocks, cut as `Region.over` cuts them: whether a pixel of each is True."""
+    axis = 1 if line_HW.shape[0] == 1 else 0
+    pixels, blocks = line_HW.shape[axis], shape[axis]
+    starts = -(-np.arange(blocks) * pixels // blocks)
+    reduced_HW: Mask = np.logical_or.reduceat(line_HW, starts, axis=axis)
+    return reduced_HW
 
 
 def _grown(mask_HW: Mask) -> Mask:
@@ -247,11 +265,14 @@ def _grown(mask_HW: Mask) -> Mask:
     wide = np.pad(mask_HW, 1)
     height, width = mask_HW.shape
     shifts = [wide[r : r + height, c : c + width] for r in range(3) for c in range(3)]
-    return np.logical_or.reduce(shifts)
+    grown_HW: Mask = np.any(shifts, axis=0)
+    return grown_HW
 
 
 def _from_the_middle(height: int, width: int) -> Iterator[RasterWindow]:
-    corners = [(top, left) for top in range(0, height, _LOOK_PX) for left in range(0, width, _LOOK_PX)]
+    corners = [
+        (top, left) for top in range(0, height, _LOOK_PX) for left in range(0, width, _LOOK_PX)
+    ]
     half = _LOOK_PX / 2
     corners.sort(key=lambda at: abs(at[0] + half - height / 2) + abs(at[1] + half - width / 2))
     for top, left in corners:

@@ -1,0 +1,193 @@
+"""Scores from a model: over a cell of a layer, or over any GeoTIFF in its own CRS.
+
+Decoding, the forward pass and encoding overlap: a thread reads ahead, this one asks the model, a
+third stores what it said. Scores stand where there is imagery, and nodata exactly where there is
+none.
+"""
+
+import math
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import rasterio
+from numpy.typing import NDArray
+
+from ..tiling.grid import Cell, Grid, Window
+from ..tiling.imagery import Scene, SceneReader, footprint, open_scene, scene_grid
+from ..tiling.layer import Layer, Pixels
+from ..tiling.scores import NODATA, to_bytes
+from .errors import MappingError
+from .match import check_match
+from .pipeline import ahead, behind
+from .progress import Progress, Silent
+from .scorer import Say, Scorer, load_scorer, score_views
+from .scores_file import scores_file
+from .windows import View, count_windows, views
+
+_DEPTH = 4
+"""Windows that wait between two threads: enough to even out their pace, little memory."""
+
+_CACHE_MB = 64
+"""GDAL's cache of blocks, which by default grows to a share of the machine's memory."""
+
+Put = Callable[[Window, NDArray[np.uint8]], None]
+"""Takes the stored scores KHW of one window."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellJob:
+    """One cell of a layer of scores."""
+
+    cell: Cell
+
+    imagery: Layer
+
+    scores: Layer
+    """On the same grid, with a band for each of the model's classes."""
+
+    model: Path
+
+    device: str | None = None
+    """cuda, mps or cpu; the best there is if not told."""
+
+    flips: bool | None = None
+    """Whether to take the mean over eight flips and turns; as the card says if not told."""
+
+
+def score_cell(job: CellJob) -> Mapping[str, Any]:
+    """Score one cell and write its file; the record holds the share of pixels that have scores.
+
+    MappingError if the model and the imagery do not fit.
+    """
+    scorer = load_scorer(job.model, job.device, job.flips)
+    area = job.scores.grid.window(job.cell)
+    _check_layers(job, scorer, area)
+    scores_KHW = np.full((len(job.scores.bands), *area.shape), NODATA, np.uint8)
+
+    def put(window: Window, found_KHW: NDArray[np.uint8]) -> None:
+        scores_KHW[:, *window.slices(area)] = found_KHW
+
+    said: list[str] = []
+    card = scorer.card
+    predict(views(job.imagery, area, card.window, card.margin), scorer, put, said.append)
+    valid_HW = (scores_KHW != NODATA).any(axis=0)
+    job.scores.write(job.cell, Pixels(scores_KHW, valid_HW), _tags(scorer))
+    return {"valid": round(float(valid_HW.mean()), 6), "said": said}
+
+
+def score_scene(
+    path: Path,
+    model: Path,
+    out: Path,
+    *,
+    device: str | None = None,
+    flips: bool | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Score an image file into the GeoTIFF `out`, in the image's own CRS and over all of it.
+
+    Scores are as `tiling.scores` stores them, one band a class. An image whose pixels are far from
+    the model's size is resampled to it, which is said. Memory grows with the image's width alone.
+    MappingError if the model does not fit the image, TilingError if the image is of no use.
+    """
+    told = progress or Silent()
+    scene = open_scene(path)
+    if out.exists() and out.samefile(path):
+        raise MappingError(f"{out} is the image itself; wanted another file for its scores")
+    scorer = load_scorer(model, device, flips)
+    grid = _grid_for(scene, scorer, told.say)
+    area, card = footprint(scene, grid), scorer.card
+    count = count_windows(area, card.window)
+    with (
+        rasterio.Env(GDAL_CACHEMAX=_CACHE_MB),
+        told.bar("predict", count) as advance,
+        scores_file(out, grid, area, card.window, card.classes, _tags(scorer)) as file,
+    ):
+        seen = _scene_views(scene, grid, area, scorer)
+        predict(seen, scorer, file.put, told.say, advance)
+    return out
+
+
+def predict(
+    seen: Generator[View],
+    scorer: Scorer,
+    put: Put,
+    say: Say,
+    advance: Callable[[], None] = lambda: None,
+) -> None:
+    """Score all views and `put` what is kept of each, in order, in another thread than this.
+
+    `seen` runs in a thread of its own. Views without data are not put. `advance` is called once
+    for each view.
+    """
+
+    def store(scored: tuple[View, NDArray[np.float32]]) -> None:
+        view, score_KHW = scored
+        kept_KHW = score_KHW[:, *view.kept.slices(view.window)]
+        put(view.kept, to_bytes(np.where(view.valid_HW, kept_KHW, np.float32(np.nan))))
+
+    with closing(ahead(seen, _DEPTH)) as coming, behind(store, _DEPTH) as hand_over:
+        for view, score_KHW in score_views(coming, scorer, say):
+            if score_KHW is not None:
+                hand_over((view, score_KHW))
+            advance()
+
+
+def _scene_views(scene: Scene, grid: Grid, area: Window, scorer: Scorer) -> Generator[View]:
+    """The views of a scene; it is opened by the thread that reads it."""
+    with SceneReader(scene, grid) as source:
+        yield from views(source, area, scorer.card.window, scorer.card.margin)
+
+
+def _grid_for(scene: Scene, scorer: Scorer, say: Say) -> Grid:
+    """The grid that a scene is scored on: its own, or one of the model's pixel size."""
+    grid = scene_grid(scene)
+    ground_m = _ground_pixel_m(grid, footprint(scene, grid))
+    wanted = check_match(scorer.card, scene.bands, scene.dtype, ground_m, str(scene.path))
+    if wanted is None:
+        return grid
+    say(wanted.said)
+    return scene_grid(scene, pixel_m=wanted.pixel_m)
+
+
+def _check_layers(job: CellJob, scorer: Scorer, area: Window) -> None:
+    if job.scores.bands != scorer.card.classes or job.scores.nodata != NODATA:
+        raise MappingError(
+            f"{job.scores.folder} is for {', '.join(job.scores.bands)} with nodata "
+            f"{job.scores.nodata}; wanted the classes of {job.model}, "
+            f"{', '.join(scorer.card.classes)}, with nodata {NODATA}"
+        )
+    if job.scores.grid != job.imagery.grid:
+        raise MappingError(
+            f"{job.scores.folder} and {job.imagery.folder} are on two grids; wanted the same"
+        )
+    name, ground_m = str(job.imagery.folder), _ground_pixel_m(job.imagery.grid, area)
+    far = check_match(scorer.card, job.imagery.bands, job.imagery.dtype, ground_m, name)
+    if far is not None:
+        raise MappingError(
+            f"{name} has pixels of {ground_m:.3g} m on the ground; wanted a layer of about the "
+            f"model's {far.pixel_m:.3g} m (the grid's pixel in the region's file)"
+        )
+
+
+def _ground_pixel_m(grid: Grid, area: Window) -> float:
+    """The side of a square as large as the pixel in the middle of `area`, in metres."""
+    return math.sqrt(math.prod(grid.ground_pixel(area)))
+
+
+def _tags(scorer: Scorer) -> dict[str, str]:
+    """What a file of scores says of itself."""
+    card = scorer.card
+    return {
+        "kind": "probability",
+        "stored": "probability x 254, 255 is nodata",
+        "model": scorer.identity,
+        "window": str(card.window),
+        "margin": str(card.margin),
+        "flips": "yes" if scorer.flips else "no",
+        "precision": str(scorer.dtype).removeprefix("torch."),
+    }

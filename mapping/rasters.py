@@ -1,0 +1,251 @@
+"""The stages that fill layers cell by cell: imagery, OSM's labels, scores."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import geopandas as gpd
+import shapely
+from shapely.geometry.base import BaseGeometry
+
+from ..tiling.coverage import Coverage
+from ..tiling.files import file_digest, file_identity, fingerprint
+from ..tiling.grid import Cell, Grid, Window, transformer
+from ..tiling.imagery import Mosaic, read_mosaic
+from ..tiling.labels import LabelRules, burn, on_grid
+from ..tiling.layer import Layer, Pixels
+from ..tiling.osm import load_extract, read_osm, save_extract
+from ..tiling.overpass import read_overpass
+from .hidden import hide
+from .predict import CellJob, score_cell
+from .session import Session
+from .site import Site, read_polygons, stamp
+from .sweep import sweep
+
+FRAMES = {"road": "roads", "building": "buildings"}
+"""The file of data/NAME/osm that holds a class."""
+
+
+# -- imagery -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TileJob:
+    """One cell of the layer `imagery`."""
+
+    cell: Cell
+    layer: Layer
+    mosaic: Mosaic
+    """The scenes that may have pixels in the cell."""
+
+
+def tile_cell(job: TileJob) -> Mapping[str, Any]:
+    """Fill one cell from the scenes; the dates and files that gave it pixels."""
+    pixels, used = read_mosaic(job.mosaic, job.layer.grid.window(job.cell))
+    dates = sorted({scene.date for scene in used if scene.date})
+    job.layer.write(job.cell, pixels, {"dates": " ".join(dates)})
+    return {
+        "dates": dates,
+        "sources": [scene.path.name for scene in used],
+        "valid": round(float(pixels.valid_HW.mean()), 6),
+    }
+
+
+def tile(site: Site, generation: int, session: Session) -> Path:
+    """Bring the imagery onto the grid; the layer's index."""
+    layer = site.imagery.save()
+    jobs = []
+    for cell in site.cells:
+        near = site.mosaic.within(site.grid.window(cell))
+        files = sorted(file_identity(scene.path) for scene in near.scenes)
+        recipe = stamp({"grid": site.grid.to_dict(), "bands": near.bands})
+        jobs.append((TileJob(cell, layer, near), fingerprint(recipe, *files)))
+    sweep(
+        "imagery",
+        tile_cell,
+        jobs,
+        output=layer.path,
+        coverage=Coverage(site.folder, site.grid),
+        run=session.run,
+        progress=session.progress,
+    )
+    return layer.write_index()
+
+
+# -- labels --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LabelJob:
+    """One cell of the layer `labels-g0`."""
+
+    cell: Cell
+    layer: Layer
+    imagery: Layer
+    rules: LabelRules
+    osm: Path
+    """data/NAME/osm."""
+
+    mapped: Mapping[str, BaseGeometry]
+    """By class: where OSM is taken as complete, in the grid's CRS."""
+
+    hidden: tuple[float, int]
+    """Share of the objects that is hidden from training, and the seed that chooses them."""
+
+
+def label_cell(job: LabelJob) -> Mapping[str, Any]:
+    """Burn one cell; how many pixels of each class are known and found."""
+    window = job.layer.grid.window(job.cell)
+    features = {
+        name: hide(frame, *job.hidden)
+        for name, frame in nearby_features(job.osm, job.rules, job.layer.grid, window).items()
+    }
+    valid_HW = job.imagery.read(window).valid_HW
+    labels_KHW = burn(job.rules, job.layer.grid, window, features, job.mapped, valid_HW)
+    job.layer.write(job.cell, Pixels(labels_KHW, (labels_KHW != 255).any(axis=0)))
+    return {
+        name: {"yes": int((labels == 1).sum()), "no": int((labels == 0).sum())}
+        for name, labels in zip(job.rules.classes, labels_KHW, strict=True)
+    }
+
+
+def label(site: Site, generation: int, session: Session) -> Path:
+    """Read OSM and burn the labels of generation 0; the layer's index."""
+    import_osm(site, session)
+    layer = site.labels(0).save()
+    coverage = Coverage(site.folder, site.grid)
+    mapped = mapped_areas(site)
+    recipe = stamp(
+        {
+            "labels": site.region.labels.model_dump(),
+            "hidden": hidden_rule(site),
+            "mapped": {name: shapely.to_wkb(area, hex=True) for name, area in mapped.items()},
+        }
+    )
+    osm = site.lock()["osm"]["fingerprint"]
+    jobs = [
+        (
+            LabelJob(
+                cell,
+                layer,
+                site.imagery,
+                label_rules(site),
+                site.folder / "osm",
+                mapped,
+                hidden_rule(site),
+            ),
+            fingerprint(recipe, osm, coverage.fingerprint("imagery", cell)),
+        )
+        for cell in site.cells
+    ]
+    sweep(
+        "labels-g0",
+        label_cell,
+        jobs,
+        output=layer.path,
+        coverage=coverage,
+        run=session.run,
+        progress=session.progress,
+    )
+    return layer.write_index()
+
+
+def import_osm(site: Site, session: Session) -> None:
+    """Read the extract into data/NAME/osm, unless what stands there is of the same extract."""
+    sources, labels = site.region.sources, site.region.labels
+    told = file_identity(sources.osm) if sources.osm else f"overpass {sources.overpass}"
+    made_of = fingerprint(told, stamp(labels.model_dump()), site.boundary.wkt)
+    folder = site.folder / "osm"
+    there = all((folder / f"{name}.parquet").exists() for name in FRAMES.values())
+    if there and site.lock().get("osm", {}).get("fingerprint") == made_of:
+        return
+    if sources.osm is not None:
+        bounds = transformer(site.grid.crs, "EPSG:4326").transform_bounds(*site.boundary.bounds)
+        extract = read_osm(sources.osm, bounds, labels.widths, labels.width_tags)
+    else:
+        area = gpd.GeoSeries([site.boundary], crs=site.grid.crs).to_crs("EPSG:4326").iloc[0]
+        server = None if sources.overpass == "yes" else sources.overpass
+        extract = read_overpass(area, endpoint=server, widths=labels.widths)
+    save_extract(extract, folder)
+    dropped = dict(extract.dropped)
+    site.write_lock(osm={"fingerprint": made_of, "snapshot": extract.snapshot, "left_out": dropped})
+    session.progress.say(
+        f"OSM of {extract.snapshot or 'an unknown day'}: {len(extract.roads)} roads, "
+        f"{len(extract.buildings)} buildings; {sum(dropped.values())} left out"
+    )
+
+
+def nearby_features(
+    folder: Path, rules: LabelRules, grid: Grid, window: Window
+) -> dict[str, gpd.GeoDataFrame]:
+    """By class, OSM's features that may reach into `window`, in the grid's CRS."""
+    bounds = transformer(grid.crs, "EPSG:4326").transform_bounds(*grid.bounds(window))
+    return on_grid(load_extract(folder, _widened(bounds)), rules, grid)
+
+
+def _widened(bounds: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
+    """The bounds in degrees and about 100 m more: no drawn road is half as wide."""
+    west, south, east, north = bounds
+    down = 0.001
+    along = down / max(math.cos(math.radians(max(abs(south), abs(north)))), 0.01)
+    return west - along, south - down, east + along, north + down
+
+
+def label_rules(site: Site) -> LabelRules:
+    labels = site.region.labels
+    return LabelRules(
+        classes=site.region.classes,
+        widths=labels.widths,
+        use_tags=labels.width_tags,
+        guard_m=labels.guard_m,
+    )
+
+
+def hidden_rule(site: Site) -> tuple[float, int]:
+    """Share and seed of what is hidden; nothing where nothing is refined."""
+    refine = site.region.refine
+    return (refine.hidden if refine.rounds else 0.0), refine.seed
+
+
+def mapped_areas(site: Site) -> dict[str, BaseGeometry]:
+    """By class, where OSM is taken as complete: the boundary if the region does not say."""
+    told = site.region.mapped
+    return {
+        name: read_polygons(told[name], site.grid.crs).intersection(site.boundary)
+        if name in told
+        else site.boundary
+        for name in site.region.classes
+    }
+
+
+# -- scores --------------------------------------------------------------------------------
+
+
+def predict(site: Site, generation: int, session: Session) -> Path:
+    """Score the imagery with the model of a generation; the layer's index."""
+    layer = site.scores(generation).save()
+    coverage = Coverage(site.folder, site.grid)
+    model = site.model(generation)
+    weights = fingerprint(file_digest(model))
+    jobs = []
+    for cell in site.cells:
+        # A view reaches into the cells around, so they count as inputs too.
+        around = [
+            coverage.fingerprint("imagery", Cell(cell.row + row, cell.col + col))
+            for row in (-1, 0, 1)
+            for col in (-1, 0, 1)
+        ]
+        job = CellJob(cell, site.imagery, layer, model, session.settings.device)
+        jobs.append((job, fingerprint(weights, *around)))
+    sweep(
+        layer.folder.name,
+        score_cell,
+        jobs,
+        output=layer.path,
+        coverage=coverage,
+        run=session.run,
+        progress=session.progress,
+    )
+    return layer.write_index()

@@ -1,0 +1,229 @@
+"""How near each step of a region is to the truth: OSM, labels, models, and the exported map."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+from geopandas import GeoDataFrame, GeoSeries
+from numpy.typing import NDArray
+from shapely.geometry.base import BaseGeometry
+
+from ..tiling.grid import Cell, Window
+from ..tiling.labels import UNKNOWN, YES, LabelRules, burn
+from ..tiling.layer import Layer
+from .errors import MappingError
+from .features import read_features
+from .pixel_scores import PixelCounts, as_labels, pixel_counts
+from .products import map_thresholds
+from .rasters import label_rules, mapped_areas, nearby_features
+from .region import Truth
+from .session import Session
+from .site import Site, held_tiles
+from .vector_scores import LineScores, ObjectScores, line_scores, object_scores
+
+Labels = NDArray[np.uint8]
+
+OSM, MAP = "OSM", "the map"
+"""Names of two of the steps that are scored."""
+
+
+def added_step(generation: int) -> str:
+    """The name of what the labels of a generation have and OSM has not."""
+    return f"added {generation}"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Pixel counts by step and class: over all that the truth knows, and on held-back tiles."""
+
+    everywhere: Mapping[tuple[str, str], PixelCounts]
+    held_back: Mapping[tuple[str, str], PixelCounts]
+
+
+@dataclass(frozen=True, slots=True)
+class CountJob:
+    """One cell in which each step is held against the truth."""
+
+    cell: Cell
+    rules: LabelRules
+    osm: Path
+    labels: Sequence[Layer]
+    """By generation."""
+
+    scores: Sequence[Layer]
+    thresholds: Sequence[Mapping[str, float]]
+    """By generation, of each class."""
+
+    imagery: Layer
+    map_file: Path
+    truth: Truth | None
+    """None: OSM is what there is to score against."""
+
+    known: Mapping[str, BaseGeometry]
+    """By class: where the truth is complete, in the grid's CRS."""
+
+    held: frozenset[Window]
+
+
+def count_cell(job: CountJob) -> Counts:
+    """Hold every step of one cell against the truth."""
+    window = job.imagery.grid.window(job.cell)
+    truth_KHW = _truth(job, window)
+    held_HW = _mask(job.held, window)
+    everywhere: dict[tuple[str, str], PixelCounts] = {}
+    held_back: dict[tuple[str, str], PixelCounts] = {}
+    for step, found_KHW in _steps(job, window).items():
+        for name, found_HW, truth_HW in zip(job.rules.classes, found_KHW, truth_KHW, strict=True):
+            everywhere[step, name] = pixel_counts(found_HW, truth_HW)
+            held_truth_HW = np.where(held_HW, truth_HW, np.uint8(UNKNOWN))
+            held_back[step, name] = pixel_counts(found_HW, held_truth_HW)
+    return Counts(everywhere, held_back)
+
+
+def count(site: Site, generation: int, map_file: Path, session: Session) -> Counts:
+    """The counts of all steps up to `generation`, summed over the region's cells."""
+    generations = range(generation + 1)
+    held = held_tiles(site)
+    jobs = [
+        CountJob(
+            cell,
+            _without_guard(label_rules(site)),
+            site.folder / "osm",
+            [site.labels(g) for g in generations],
+            [site.scores(g) for g in generations],
+            [map_thresholds(site, g) for g in generations],
+            site.imagery,
+            map_file,
+            site.region.truth,
+            mapped_areas(site) if site.region.truth is None else {},
+            held,
+        )
+        for cell in site.cells
+    ]
+    parts: list[Counts] = []
+    for outcome in session.run(count_cell, jobs):
+        if outcome.value is None:
+            raise MappingError(f"{outcome.item.cell.name} was not scored: {outcome.problem}")
+        parts.append(outcome.value)
+    return Counts(
+        _summed([part.everywhere for part in parts]), _summed([part.held_back for part in parts])
+    )
+
+
+def score_vectors(
+    map_file: Path, truth: Truth, boundary: GeoSeries
+) -> dict[str, LineScores | ObjectScores]:
+    """Score the exported map: "roads" by length, "buildings" by object, inside the boundary."""
+    found, scores = read_features(map_file), dict[str, LineScores | ObjectScores]()
+    for name, layer in (("roads", truth.roads), ("buildings", truth.buildings)):
+        if layer:
+            wanted = read_truth(truth, layer)
+            ours = found.get(name, wanted.iloc[:0])
+            scores[name] = (
+                line_scores(ours, wanted, area=boundary)
+                if name == "roads"
+                else object_scores(ours, wanted, area=boundary)
+            )
+    return scores
+
+
+def read_truth(truth: Truth, layer: str) -> GeoDataFrame:
+    """A layer of the truth; MappingError if the file has none of this name."""
+    try:
+        return gpd.read_file(truth.file, layer=layer)
+    except (OSError, ValueError, RuntimeError) as problem:
+        raise MappingError(
+            f"{truth.file} cannot be read ({problem}); wanted a file with a layer {layer!r}"
+        ) from problem
+
+
+# -- inside --------------------------------------------------------------------------------
+
+
+def _steps(job: CountJob, window: Window) -> dict[str, Labels]:
+    """By step, in the order in which they are made: what it found, KHW of 0, 1, 255."""
+    grid, rules = job.imagery.grid, job.rules
+    osm_KHW = burn(rules, grid, window, nearby_features(job.osm, rules, grid, window), {})
+    is_osm_KHW = osm_KHW == YES
+    steps = {OSM: is_osm_KHW.astype(np.uint8)}
+    layers = zip(job.labels, job.scores, job.thresholds, strict=True)
+    for generation, (labels, scores, thresholds) in enumerate(layers):
+        if generation:
+            # What OSM maps counts whole, without the guard and with what was hidden.
+            yes_KHW = (labels.read(window).data_CHW == YES) | is_osm_KHW
+            steps[f"labels {generation}"] = yes_KHW.astype(np.uint8)
+            steps[added_step(generation)] = (yes_KHW & ~is_osm_KHW).astype(np.uint8)
+        scores_KHW = scores.read(window).data_CHW
+        steps[f"model {generation}"] = np.stack(
+            [as_labels(scores_KHW[k], thresholds[name]) for k, name in enumerate(rules.classes)]
+        )
+    found = read_features(job.map_file)
+    shown = {
+        "road": _drawn(found.get("roads"), grid.crs),
+        "building": _drawn(found.get("buildings"), grid.crs),
+    }
+    map_KHW = burn(rules, grid, window, {name: shown[name] for name in rules.classes}, {})
+    steps[MAP] = (map_KHW == YES).astype(np.uint8)
+    return steps
+
+
+def _truth(job: CountJob, window: Window) -> Labels:
+    grid, rules = job.imagery.grid, job.rules
+    valid_HW = job.imagery.read(window).valid_HW
+    if job.truth is None:
+        near = nearby_features(job.osm, rules, grid, window)
+        return burn(rules, grid, window, near, job.known, valid_HW)
+    layers = {"road": job.truth.roads, "building": job.truth.buildings}
+    features = {
+        name: _drawn(read_truth(job.truth, layer) if layer else None, grid.crs)
+        for name, layer in layers.items()
+    }
+    labels_KHW = burn(rules, grid, window, features, job.known, valid_HW)
+    for k, name in enumerate(rules.classes):
+        if not layers[name]:
+            labels_KHW[k] = UNKNOWN
+    return labels_KHW
+
+
+DEFAULT_WIDTH_M = 7.0
+"""Of a road in a truth without widths."""
+
+
+def _drawn(frame: GeoDataFrame | None, crs: str) -> GeoDataFrame:
+    """Features as `burn` wants them: all of them labels, lines with a width."""
+    if frame is None:
+        empty = {"label": pd.Series(dtype=str), "width_m": pd.Series(dtype=float)}
+        return GeoDataFrame(empty, geometry=[], crs=crs)
+    drawn = frame.to_crs(crs).assign(label="yes")
+    if "width_m" not in drawn:
+        drawn["width_m"] = DEFAULT_WIDTH_M
+    return drawn
+
+
+def _without_guard(rules: LabelRules) -> LabelRules:
+    return LabelRules(
+        classes=rules.classes, widths=rules.widths, use_tags=rules.use_tags, guard_m=0.0
+    )
+
+
+def _mask(tiles: frozenset[Window], window: Window) -> NDArray[np.bool_]:
+    """True in the tiles that lie in the window."""
+    mask_HW = np.zeros(window.shape, bool)
+    for tile in tiles:
+        part = tile.overlap(window)
+        if part is not None:
+            mask_HW[part.slices(window)] = True
+    return mask_HW
+
+
+def _summed(
+    parts: Sequence[Mapping[tuple[str, str], PixelCounts]],
+) -> dict[tuple[str, str], PixelCounts]:
+    total: dict[tuple[str, str], PixelCounts] = {}
+    for part in parts:
+        for key, counts in part.items():
+            total[key] = total.get(key, PixelCounts()) + counts
+    return total

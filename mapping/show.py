@@ -1,0 +1,106 @@
+"""The stage `view`: a page that opens from disk, and one picture of the region's middle."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from geopandas import GeoDataFrame
+
+from ..tiling.grid import Window
+from .export import OSM
+from .page import write_page
+from .palette import STYLES
+from .picture import Panel, write_picture
+from .products import Features, read_comparison, read_features_of
+from .report import Table
+from .scoreboard import read_truth
+from .session import Session
+from .site import Site
+from .thumbnail import thumbnail
+from .views import RasterView, VectorView, comparison_views, raster_view
+
+PICTURE_PX = 640
+"""Side of the place that the picture shows."""
+
+
+def view(site: Site, generation: int, session: Session) -> Path:
+    """Write map/index.html and map/picture.png; the page."""
+    features = read_features_of(site, generation)
+    session.progress.say("drawing the page")
+    page = write_page(
+        site.map_folder / "index.html",
+        title=f"Map of {site.region.name}",
+        rasters=list(_rasters(site, generation)),
+        vectors=list(_vectors(site, features)),
+        tables=report_tables(site.map_folder / "report.json", "scores", "comparison"),
+        attribution=f"{site.region.sources.imagery_attribution}; {OSM}",
+        rest=f"{site.region.name}.gpkg beside this page",
+    )
+    _draw_picture(site, generation, features)
+    return page
+
+
+def _rasters(site: Site, generation: int) -> Iterator[RasterView]:
+    window = site.window
+    yield raster_view(site.imagery, window, "Imagery", "imagery", shown=True)
+    for g in reversed(range(generation + 1)):
+        named = f"Labels {g}" + (" (OSM)" if g == 0 else "")
+        yield raster_view(site.labels(g), window, named, "labels", opacity=0.7)
+        yield raster_view(site.scores(g), window, f"Scores {g}", "scores", opacity=0.8)
+
+
+def _vectors(site: Site, features: Features) -> Iterator[VectorView]:
+    yield VectorView("Roads", "map", features.roads, "road", shown=True)
+    yield VectorView("Buildings", "map", features.buildings, "building", shown=True)
+    comparison = read_comparison(site)
+    yield from comparison_views(comparison)
+    yield VectorView("OSM's roads", "osm", comparison.osm_roads, "osm")
+    yield VectorView("OSM's buildings", "osm", comparison.osm_buildings, "osm")
+    truth = site.region.truth
+    if truth is not None:
+        for name, layer in (("Roads", truth.roads), ("Buildings", truth.buildings)):
+            if layer:
+                yield VectorView(f"{name} of the truth", "truth", read_truth(truth, layer), "truth")
+
+
+def report_tables(report: Path, *sections: str) -> list[Table]:
+    """The tables of some sections of a report.json."""
+    told = json.loads(report.read_text())
+    return [
+        Table(title, tuple(rows[0]), tuple(tuple(row.values()) for row in rows))
+        for section in sections
+        for title, rows in told[section]["tables"].items()
+        if rows
+    ]
+
+
+def _draw_picture(site: Site, generation: int, features: Features) -> Path:
+    panels = _panels(site, generation, _middle(site), features)
+    legend = {name: STYLES[name].colour for name in site.region.classes}
+    path = site.map_folder / "picture.png"
+    return write_picture(path, panels, legend=legend, title=f"Map of {site.region.name}")
+
+
+def _middle(site: Site) -> Window:
+    """The square of PICTURE_PX in the middle of what is mapped with most in it."""
+    window = site.window
+    row, col = (window.top + window.bottom) // 2, (window.left + window.right) // 2
+    half = PICTURE_PX // 2
+    middle = Window(row - half, col - half, row + half, col + half)
+    return middle.overlap(window) or window
+
+
+def _panels(site: Site, generation: int, window: Window, features: Features) -> Sequence[Panel]:
+    imagery = thumbnail(site.imagery, window, "imagery", PICTURE_PX)
+    labels = thumbnail(site.labels(0), window, "labels", PICTURE_PX)
+    scores = thumbnail(site.scores(generation), window, "scores", PICTURE_PX)
+    shown = (
+        VectorView("Roads", "map", features.roads, "road"),
+        VectorView("Buildings", "map", features.buildings, "building"),
+    )
+    return (
+        Panel("Imagery", (imagery,)),
+        Panel("Labels 0: OSM", (imagery, labels)),
+        Panel(f"Scores {generation}", (imagery, scores)),
+        Panel("The map", (imagery,), shown, dimmed=True),
+    )

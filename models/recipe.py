@@ -1,0 +1,87 @@
+"""How a model is trained, as a region's file tells it."""
+
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+
+from .unet import LITE0, Weights
+
+
+class Recipe(BaseModel):
+    """All that decides what a training makes of given layers; frozen, and closed to typos."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    encoder: str = LITE0
+    """Name of the encoder in segmentation-models-pytorch."""
+
+    decoder: Annotated[tuple[PositiveInt, ...], Field(min_length=4, max_length=5)] = (
+        64,
+        48,
+        32,
+        24,
+    )
+    """Channels of the decoder's blocks, from the coarsest on; four end at half resolution and a
+    pixel shuffle, five at the full."""
+
+    weights: Weights = "imagenet-lite0"
+    """What the encoder starts from: "imagenet-lite0" (the extra `weights`), or "none"."""
+
+    minutes: Annotated[float, Field(gt=0)] | None = 10.0
+    """Time for everything that a training does, start and figures included; turned once into
+    `steps` by a measurement."""
+
+    steps: Annotated[int, Field(gt=0)] | None = None
+    """The number of steps outright, instead of `minutes`."""
+
+    crop: Annotated[int, Field(ge=32, multiple_of=32)] = 256
+    """Side of a training sample in pixels, at most a tile's."""
+
+    batch: Annotated[int, Field(gt=0)] = 8
+    """Samples in a step."""
+
+    learning_rate: Annotated[float, Field(gt=0)] = 2e-3
+    """AdamW's, at its highest."""
+
+    weight_decay: Annotated[float, Field(ge=0)] = 1e-2
+    """AdamW's, on all weights but biases and those of normalisation."""
+
+    warmup: Annotated[int, Field(ge=1)] = 20
+    """Steps over which the learning rate rises; then it falls as half a cosine to 1 % of itself."""
+
+    dice: Annotated[float, Field(ge=0)] = 1.0
+    """Weight of the Dice loss beside cross entropy."""
+
+    aimed: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """Share of the samples that hold at least one pixel of a class; the others fall anywhere."""
+
+    jitter: Annotated[float, Field(ge=0, le=1)] = 0.2
+    """How far brightness, contrast and colour are changed, in standard deviations of a band."""
+
+    ema: Annotated[float, Field(ge=0, lt=1)] = 0.98
+    """How much of the averaged weights each step keeps; they are what is scored and kept."""
+
+    flips: bool = False
+    """Whether prediction takes the mean over a window's eight flips and turns: 8 x the time."""
+
+    evaluations: Annotated[int, Field(ge=1)] = 5
+    """How often figures are made on held-back tiles, the last time at the end."""
+
+    window: Annotated[int, Field(gt=0)] = 512
+    """Side of what one forward pass decides at prediction, in pixels."""
+
+    margin: Annotated[int, Field(ge=0)] = 64
+    """Pixels around a window that the model sees too."""
+
+    seed: int = 0
+    """Of first weights, samples and augmentation."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (self.minutes is None) and (self.steps is None):
+            raise ValueError("a recipe has minutes, or steps outright")
+        if (self.window + 2 * self.margin) % 32:
+            raise ValueError(
+                f"window + 2 x margin is a multiple of 32, got {self.window} + 2 x {self.margin}"
+            )
+        return self

@@ -1,0 +1,192 @@
+"""OSM features from vector files: GeoPackage, GeoJSON, FlatGeobuf, GeoParquet.
+
+Such files name things in many ways, so tags are looked for in columns (`highway`), in a column
+of all tags (JSON, a map, or GDAL's `other_tags`), and, without any, in the name of the layer.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import geopandas
+import numpy as np
+import pandas
+import pyogrio
+import shapely
+from pyproj import Transformer
+from shapely import LineString, MultiLineString, MultiPolygon, Polygon
+
+from .elements import Bounds, Element, valid_polygon
+from .errors import TilingError
+
+VECTOR_SUFFIXES = (".gpkg", ".geojson", ".json", ".fgb", ".parquet")
+"""Names that are read here end in one of these."""
+
+_ROAD_LAYER = re.compile(r"road|highway|street", re.IGNORECASE)
+_BUILDING_LAYER = re.compile(r"building|footprint", re.IGNORECASE)
+_HSTORE = re.compile(r'"((?:[^"\\]|\\.)*)"=>"((?:[^"\\]|\\.)*)"')
+_ID_COLUMNS = ("full_id", "@id", "feature_id", "osm_id", "osm_way_id", "osmid", "id")
+_NO_TAGS = frozenset(
+    {*_ID_COLUMNS, "osm_type", "@type", "tags", "other_tags", "kind", "label", "width_m", "bbox"}
+)
+"""Columns that are no tags; the last ones are of this project's own files."""
+
+
+def features(path: Path, bounds_wgs84: Bounds | None) -> Iterator[Element]:
+    """The roads and buildings of a file, in degrees (EPSG:4326), layer by layer.
+
+    Only near `bounds_wgs84`, where the format has an index. A line without a `highway` in a
+    layer of roads is `highway=road`, a polygon in a layer of buildings `building=yes`; a file of
+    one layer needs no name for it. TilingError for a file that cannot be read or has no CRS.
+    """
+    for name, alone, frame in _layers(path, bounds_wgs84):
+        if frame.crs is None:
+            raise TilingError(f"{path} has no CRS (layer {name}); wanted one, such as EPSG:4326")
+        frame = frame.to_crs("EPSG:4326")
+        assumed = _assumed(name, alone, [str(column) for column in frame.columns])
+        geometries = frame.geometry.tolist()
+        rows = frame.drop(columns=frame.geometry.name).to_dict("records")
+        for number, (geometry, row) in enumerate(zip(geometries, rows, strict=True)):
+            if geometry is not None and not geometry.is_empty:
+                yield from _element(f"{name}/{number}", shapely.force_2d(geometry), row, assumed)
+
+
+def extent(path: Path) -> Bounds | None:
+    """The bounds in degrees of all layers together, None where the format does not say."""
+    if not path.is_file():
+        raise TilingError(f"{path} is no file; wanted an OSM extract such as county.gpkg")
+    if path.suffix == ".parquet":
+        return None
+    boxes = []
+    for name, _ in _read(path, lambda: pyogrio.list_layers(path)):
+        info = pyogrio.read_info(path, layer=name, force_total_bounds=True)
+        if info["crs"] and info["total_bounds"] is not None and info["features"]:
+            to_degrees = Transformer.from_crs(info["crs"], "EPSG:4326", always_xy=True)
+            boxes.append(to_degrees.transform_bounds(*info["total_bounds"]))
+    if not boxes:
+        return None
+    left, bottom, right, top = zip(*boxes, strict=True)
+    return min(left), min(bottom), max(right), max(top)
+
+
+def _layers(path: Path, bounds: Bounds | None) -> Iterator[tuple[str, bool, Any]]:
+    """Name, whether it is the only one, and frame of each layer with geometry."""
+    if path.suffix == ".parquet":
+        yield path.stem, True, _read(path, lambda: geopandas.read_parquet(path))
+        return
+    names = [name for name, kind in _read(path, lambda: pyogrio.list_layers(path)) if kind]
+    for name in names:
+        if not _matters(name, names):
+            continue
+        crs = _read(path, lambda name=name: pyogrio.read_info(path, layer=name))["crs"]
+        box = None
+        if bounds is not None and crs is not None:
+            box = Transformer.from_crs("EPSG:4326", crs, always_xy=True).transform_bounds(*bounds)
+        frame = _read(
+            path, lambda name=name, box=box: pyogrio.read_dataframe(path, layer=name, bbox=box)
+        )
+        yield name, len(names) == 1, frame
+
+
+def _read(path: Path, read: Any) -> Any:
+    """What `read` gives; the libraries' errors (RuntimeError, ValueError, OSError) as ours."""
+    try:
+        return read()
+    except (RuntimeError, ValueError, OSError) as problem:
+        raise TilingError(
+            f"{path} cannot be read as a vector file ({problem}); "
+            f"wanted a whole one of {', '.join(VECTOR_SUFFIXES)}"
+        ) from problem
+
+
+def _matters(name: str, names: list[str]) -> bool:
+    """Whether a layer is to be read: beside one of buildings, "schools" tells them once more."""
+    return any(
+        kind.search(name) or not any(kind.search(other) for other in names)
+        for kind in (_ROAD_LAYER, _BUILDING_LAYER)
+    )
+
+
+def _assumed(name: str, alone: bool, columns: list[str]) -> tuple[str | None, str | None]:
+    """The `highway` of lines and `building` of polygons without a tag; None: left out."""
+    tagged = {"highway", "building", "tags", "other_tags"} & set(columns)
+    nameless = alone and not tagged
+    road = "highway" not in tagged and (nameless or _ROAD_LAYER.search(name) is not None)
+    building = "building" not in tagged and (nameless or _BUILDING_LAYER.search(name) is not None)
+    return "road" if road else None, "yes" if building else None
+
+
+def _element(
+    place: str, geometry: Any, row: Mapping[str, Any], assumed: tuple[str | None, str | None]
+) -> Iterator[Element]:
+    tags = _tags(row)
+    osm_id = _osm_id(row) or place
+    road, building = assumed
+    if isinstance(geometry, LineString | MultiLineString):
+        if "highway" not in tags and road:
+            tags["highway"] = road
+        yield Element(osm_id, tags, geometry, area=False)
+    elif isinstance(geometry, Polygon | MultiPolygon):
+        if "building" not in tags and building:
+            tags["building"] = building
+        if "highway" in tags:
+            tags.setdefault("area", "yes")  # whoever wrote a polygon took it for an area
+        valid = valid_polygon(geometry)
+        yield Element(osm_id, tags, valid, True, "" if valid is not None else "broken ring")
+
+
+def _tags(row: Mapping[str, Any]) -> dict[str, str]:
+    tags = {
+        key: f"{value:g}" if isinstance(value, float) else str(value)
+        for key, value in row.items()
+        if key not in _NO_TAGS and _there(value)
+    }
+    return tags | _all_tags(row.get("tags")) | _all_tags(row.get("other_tags"))
+
+
+def _all_tags(value: Any) -> dict[str, str]:
+    """A column of all tags: JSON, a mapping, pairs of key and value, or GDAL's "a"=>"b" text."""
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        value = json.loads(value)
+    elif isinstance(value, str):
+        value = [(_unescaped(key), _unescaped(told)) for key, told in _HSTORE.findall(value)]
+    if isinstance(value, Mapping):
+        value = list(value.items())
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if not isinstance(value, list):
+        return {}
+    return {str(key): str(told) for key, told in value if told is not None}
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+def _osm_id(row: Mapping[str, Any]) -> str | None:
+    """ "way/12" from the forms of QuickOSM (w12), overpass turbo (way/12) and GDAL (12)."""
+    kinds = {"w": "way", "r": "relation", "n": "node"}
+    for column in _ID_COLUMNS:
+        value = row.get(column)
+        if not _there(value):
+            continue
+        text = f"{value:.0f}" if isinstance(value, float) else str(value)
+        if re.fullmatch(r"(?:way|relation|node)/-?\d+", text):
+            return text
+        if match := re.fullmatch(r"([wrn])(\d+)", text):
+            return f"{kinds[match[1]]}/{match[2]}"
+        if column.startswith("osm") and re.fullmatch(r"-?\d+", text):
+            # GDAL's multipolygons have the id of a way in a column of its own.
+            kind = "relation" if column == "osm_id" and "osm_way_id" in row else "way"
+            return f"{row.get('osm_type') or kind}/{text}"
+    return None
+
+
+def _there(value: Any) -> bool:
+    """Whether a cell of a table holds something."""
+    if value is None or value is pandas.NA or (isinstance(value, str) and not value):
+        return False
+    return not (isinstance(value, float) and math.isnan(value))
