@@ -29,7 +29,7 @@ import torch
 from numpy.typing import NDArray
 from orthotrace.mapping.predict import score_scene
 from orthotrace.mapping.scorer import Scorer, load_scorer, score_views
-from orthotrace.mapping.windows import count_windows, views
+from orthotrace.mapping.windows import views
 from orthotrace.models.card import Card, Model, save_model
 from orthotrace.models.unet import build_unet, normalise
 from orthotrace.tiling.grid import Window
@@ -40,6 +40,9 @@ from rasterio.windows import Window as RasterWindow
 CLASSES = ("road", "building", "water")
 BLOCK_px = 512
 SLABS = 4
+INPUTS = 8
+"""Views that the bare passes go round in."""
+
 MARGINS = (32, 64, 128)
 HUGE_px = 1024
 """Side of the window that is scored whole, for the margins."""
@@ -93,24 +96,30 @@ def print_speed(image: Path, model: Path, scorer: Scorer, side: int, folder: Pat
     view = scorer.card.window + 2 * scorer.card.margin
     seen = windows * view**2 / (side * (side // SLABS) * SLABS)
     print(f"speed: {bare_s / whole_s:.3f} of the bare forward passes; goal 0.90")
-    print(f"windows' pixels over the raster's: {seen:.2f}")
+    print(f"scored windows' pixels over the raster's: {seen:.2f}")
 
 
-def bare_inputs(scene: Path, scorer: Scorer) -> tuple[list[torch.Tensor], int]:
-    """The first views of a scene as the model gets them, and how many there are in all."""
-    card = scorer.card
-    described = open_scene(scene)
-    grid = scene_grid(described)
-    area = footprint(described, grid)
-    with SceneReader(described, grid) as source:
-        first = list(islice(views(source, area, card.window, card.margin), 8))
-    inputs = []
-    for view in first:
-        if view.seen is not None:
-            data_NCHW = torch.from_numpy(view.seen.data_CHW[None])
-            image = normalise(data_NCHW, torch.from_numpy(view.seen.valid_HW[None]), card)
-            inputs.append(image.expand(scorer.batch, -1, -1, -1).to(scorer.device, scorer.dtype))
-    return inputs, count_windows(area, card.window)
+def bare_inputs(path: Path, scorer: Scorer) -> tuple[list[torch.Tensor], int]:
+    """Some views of a scene as the model gets them, and how many hold data: the others cost none."""
+    card, scene = scorer.card, open_scene(path)
+    grid = scene_grid(scene)
+    inputs: list[torch.Tensor] = []
+    count = 0
+    with SceneReader(scene, grid) as source:
+        for view in views(source, footprint(scene, grid), card.window, card.margin):
+            if view.seen is not None:
+                count += 1
+                if len(inputs) < INPUTS:
+                    inputs.append(as_input(view.seen, scorer))
+    return inputs, count
+
+
+def as_input(pixels: Pixels, scorer: Scorer) -> torch.Tensor:
+    data_NCHW, valid_NHW = (
+        torch.from_numpy(each[None]) for each in (pixels.data_CHW, pixels.valid_HW)
+    )
+    image_NCHW = normalise(data_NCHW, valid_NHW, scorer.card).to(scorer.device, scorer.dtype)
+    return image_NCHW.repeat(scorer.batch, 1, 1, 1).contiguous(memory_format=torch.channels_last)
 
 
 def seconds_bare(scorer: Scorer, inputs: list[torch.Tensor], count: int) -> float:

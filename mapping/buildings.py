@@ -43,7 +43,7 @@ class BuildingRecipe:
     hole_m2: float = 5.0
     """Smaller holes are filled, save those with nodata."""
 
-    tolerance_px: float = 1.4
+    tolerance_px: float = 1.0
     """Square root of the area of corners that are too slight to keep; 0 for the pixels' edges."""
 
     def __post_init__(self) -> None:

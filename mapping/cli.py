@@ -11,6 +11,7 @@ from click.exceptions import Abort, ClickException
 from .. import OrthoTraceError, __version__
 from .errors import CellsFailed, MappingError
 from .progress import Progress
+from .session import Settings, Verb
 
 app = typer.Typer(
     name="orthotrace",
@@ -57,11 +58,9 @@ Workers = Annotated[
     int, typer.Option(min=1, help="Processes that share the cells; 1 is a plain loop.")
 ]
 Cluster = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="A running Dask scheduler, tcp://HOST:PORT.")
+    str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler, tcp://HOST:PORT.")
 ]
-Device = Annotated[
-    str | None, typer.Option(help="cuda, mps or cpu; the best there is if not told.")
-]
+Device = Annotated[str | None, typer.Option(help="cuda, mps or cpu; else the best there is.")]
 Minutes = Annotated[
     float | None,
     typer.Option(min=0.1, help="Time for training; turned once, by a measurement, into steps."),
@@ -127,11 +126,11 @@ def tile(
     resampled. Where there is no data there are no zeros but a mask. With --imagery and --osm a
     new region file is written first: regions/REGION.toml.
     """
-    from . import stages
-
     if imagery or osm:
+        from . import stages
+
         stages.new_region(region, imagery or [], osm)
-    _run(stages.TILE, region, data, stages.Settings(workers=workers, cluster=cluster))
+    _run("tile", region, data, Settings(workers=workers, cluster=cluster))
 
 
 @app.command()
@@ -146,9 +145,7 @@ def label(
     1 is road or building, 0 is neither, 255 is unknown: along edges, on tunnels, and wherever
     OSM is not taken as complete.
     """
-    from . import stages
-
-    _run(stages.LABEL, region, data, stages.Settings(workers=workers, cluster=cluster))
+    _run("label", region, data, Settings(workers=workers, cluster=cluster))
 
 
 @app.command()
@@ -166,12 +163,10 @@ def train(
     Held-back tiles are never trained on; what is told while it runs is scored on them. Stopped
     half-way and run again, it goes on where it was.
     """
-    from . import stages
-
-    settings = stages.Settings(
+    settings = Settings(
         workers=workers, minutes=minutes, steps=steps, device=device, generation=generation
     )
-    _run(stages.TRAIN, region, data, settings)
+    _run("train", region, data, settings)
 
 
 @app.command()
@@ -192,15 +187,13 @@ def predict(
     Scores are probability x 254 in one band a class, 255 where there is no imagery. Memory does
     not grow with the raster.
     """
-    from . import stages
-
     if model is None:
-        _run(stages.PREDICT, target, data, stages.Settings(device=device, generation=generation))
+        _run("predict", target, data, Settings(device=device, generation=generation))
         return
-    from .scene import predict_scene
+    from .predict import score_scene
 
     out = output or Path(target).with_suffix(".scores.tif")
-    print(f"scores: {predict_scene(Path(target), model, out, device=device, progress=Progress())}")
+    print(f"scores: {score_scene(Path(target), model, out, device=device, progress=Progress())}")
 
 
 @app.command()
@@ -216,10 +209,8 @@ def refine(
     Sure finds are added, unsure ones become unknown, nothing that is mapped is deleted. The
     threshold is set by mapped objects that were hidden from training.
     """
-    from . import stages
-
-    settings = stages.Settings(workers=workers, cluster=cluster, generation=generation)
-    _run(stages.REFINE, region, data, settings)
+    settings = Settings(workers=workers, cluster=cluster, generation=generation)
+    _run("refine", region, data, settings)
 
 
 @app.command()
@@ -231,10 +222,8 @@ def trace(
     data: DataFolder = Path("data"),
 ) -> None:
     """Turn scores into vector roads and buildings: map/roads.parquet, map/buildings.parquet."""
-    from . import stages
-
-    settings = stages.Settings(workers=workers, cluster=cluster, generation=generation)
-    _run(stages.TRACE, region, data, settings)
+    settings = Settings(workers=workers, cluster=cluster, generation=generation)
+    _run("trace", region, data, settings)
 
 
 @app.command(name="map")
@@ -245,30 +234,26 @@ def map_(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="For a GeoTIFF: .gpkg, .parquet, .fgb or .geojson."),
+        typer.Option("--output", "-o", help="For a GeoTIFF: a .gpkg, or a folder for all formats."),
     ] = None,
     device: Device = None,
     data: DataFolder = Path("data"),
 ) -> None:
     """Predict and trace in one go: from a GeoTIFF and a model to vector roads and buildings."""
-    from . import stages
-
     if model is None:
-        _run(stages.TRACE, target, data, stages.Settings(device=device))
+        _run("trace", target, data, Settings(device=device))
         return
     from .scene import map_scene
 
     out = output or Path(target).with_suffix(".gpkg")
-    told = map_scene(Path(target), model, out, device=device, progress=Progress())
-    print(told)
+    written = map_scene(Path(target), model, out, device=device, progress=Progress())
+    print(f"map: {', '.join(map(str, written))}")
 
 
 @app.command()
 def compare(region: RegionName, data: DataFolder = Path("data")) -> None:
     """Hold the map against OSM: what is the same, new, or missing."""
-    from . import stages
-
-    _run(stages.COMPARE, region, data, stages.Settings())
+    _run("compare", region, data, Settings())
 
 
 @app.command()
@@ -291,9 +276,7 @@ def evaluate(
 
         print(evaluate_map(Path(target), truth))
         return
-    from . import stages
-
-    _run(stages.EVALUATE, target, data, stages.Settings())
+    _run("evaluate", target, data, Settings())
 
 
 @app.command()
@@ -303,16 +286,12 @@ def export(
         list[str] | None,
         typer.Option("--format", help="gpkg, parquet, fgb, geojson (several times if need be)."),
     ] = None,
-    crs: Annotated[
-        str | None, typer.Option(help="Such as EPSG:4326; the grid's if not told.")
-    ] = None,
+    crs: Annotated[str | None, typer.Option(help="Such as EPSG:4326; else the grid's.")] = None,
     data: DataFolder = Path("data"),
 ) -> None:
     """Write the map for other programs, pure predictions apart from what is joined with OSM."""
-    from . import stages
-
-    settings = stages.Settings(formats=tuple(formats or ()), crs=crs)
-    _run(stages.EXPORT, region, data, settings)
+    settings = Settings(formats=tuple(formats or ()), crs=crs)
+    _run("export", region, data, settings)
 
 
 @app.command()
@@ -322,9 +301,7 @@ def view(
     show: Annotated[bool, typer.Option("--open/--no-open", help="Open it in a browser.")] = True,
 ) -> None:
     """Make the map page map/index.html, which needs no network, and open it."""
-    from . import stages
-
-    page = _run(stages.VIEW, region, data, stages.Settings())
+    page = _run("view", region, data, Settings())
     if show:
         _open(page)
 
@@ -340,19 +317,17 @@ def run(
     data: DataFolder = Path("data"),
 ) -> None:
     """Every stage of a region that is not up to date, from imagery to the map page."""
-    from . import stages
-
-    settings = stages.Settings(
+    settings = Settings(
         workers=workers, cluster=cluster, minutes=minutes, steps=steps, device=device
     )
-    _run(stages.VIEW, region, data, settings)
+    _run("view", region, data, settings)
 
 
 # -- inside --------------------------------------------------------------------------------
 
 
-def _run(last: str, region: str, data: Path, settings: "stages.Settings") -> Path:  # noqa: F821
-    from . import stages
+def _run(last: Verb, region: str, data: Path, settings: Settings) -> Path:
+    from . import stages  # here, since torch and Dask take seconds that --help need not wait for
 
     result = stages.run_to(last, stages.find_region(region), data, settings, Progress())
     print(f"{last}: {result}")

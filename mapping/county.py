@@ -28,7 +28,7 @@ from ..tiling.grid import transformer
 from .county_layout import draw_plan
 from .county_osm import SHIFT_M, SNAPSHOT, write_osm
 from .county_plan import Floats, Plan
-from .county_quads import FLIGHTS, write_quad
+from .county_quads import FLIGHTS, seam_m, write_quad
 from .errors import MappingError
 
 CRS = "EPSG:26918"
@@ -39,7 +39,7 @@ SIZE_M = (2200, 2000)
 
 _SMALLEST_M = 500
 _PLACE = (-78.0, 36.62)
-"""Longitude and latitude of the middle: the seam of zones 17 and 18, in Virginia."""
+"""Longitude and latitude of the middle of the seam between zones 17 and 18, in Virginia."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def make_county(folder: Path, seed: int, size_m: tuple[int, int] = SIZE_M) -> Co
 def _origin(size_m: tuple[int, int]) -> tuple[float, float]:
     """The south-west corner in CRS: whole metres, so that the eastern quad is on the grid."""
     x, y = transformer("EPSG:4326", CRS).transform(*_PLACE)
-    return float(round(x) - size_m[0] // 2), float(round(y) - size_m[1] // 2)
+    return float(round(x) - seam_m(size_m[0])), float(round(y) - size_m[1] // 2)
 
 
 def _to_degrees(xy_N2: Floats, origin: tuple[float, float]) -> Floats:

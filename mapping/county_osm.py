@@ -23,8 +23,14 @@ SHIFT_M = (2.5, -1.8)
 SNAPSHOT = "2022-01-15T00:00:00Z"
 
 _WHOLE_STREETS = 0.22
+"""Share of the buildings that is missing street by street."""
+
 _BUILDINGS_MISSING = 0.335
+"""With those that are missing one by one."""
+
 _ROADS_MISSING = 0.17
+"""Share of the length, in whole streets."""
+
 _JITTER_M = 0.5
 
 Tags = Mapping[str, str]
@@ -96,13 +102,14 @@ def _mapped_buildings(buildings: Sequence[Building], rng: np.random.Generator) -
     groups: dict[str, list[int]] = {}
     for number, building in enumerate(plain):
         groups.setdefault(building.street, []).append(number)
-    whole, target = _WHOLE_STREETS * len(buildings), round(_BUILDINGS_MISSING * len(buildings))
+    whole, target = (
+        round(share * len(buildings)) for share in (_WHOLE_STREETS, _BUILDINGS_MISSING)
+    )
     missing: set[int] = set()
     names = sorted(groups)
     for place in rng.permutation(len(names)).tolist():
-        group = groups[names[place]]
-        if len(missing) + len(group) <= whole:
-            missing.update(group)
+        # The last street is only begun: its houses are in the order in which they stand.
+        missing.update(groups[names[place]][: whole - len(missing)])
     others = [number for number in range(len(plain)) if number not in missing]
     singles = rng.permutation(len(others))[: max(target - len(missing), 0)]
     missing.update(others[place] for place in singles.tolist())

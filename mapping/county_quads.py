@@ -23,6 +23,14 @@ _MARGIN_M = 16
 """Painted around a quad, so that its edge is lit and blurred as its middle is."""
 
 
+def seam_m(width_m: int) -> int:
+    """How far east of the county's edge the zones meet.
+
+    The larger quad is the eastern one, so that its lattice is the grid that imagery suggests.
+    """
+    return round(0.44 * width_m)
+
+
 @dataclass(frozen=True, slots=True)
 class Flight:
     """One quad: its name, zone, share of the county and light."""
@@ -35,9 +43,10 @@ class Flight:
     def bounds(self, size_m: tuple[int, int]) -> tuple[int, int, int, int]:
         """Left, bottom, right and top of what it covers, in the county's metres."""
         width, height = size_m
+        seam = seam_m(width)
         if self.is_west:
-            return 0, 0, width // 2 + _OVERLAP_M // 2, height
-        return width // 2 - _OVERLAP_M // 2, 0, width, height
+            return 0, 0, seam + _OVERLAP_M // 2, height
+        return seam - _OVERLAP_M // 2, 0, width, height
 
 
 FLIGHTS = (

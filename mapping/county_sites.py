@@ -162,12 +162,13 @@ def park(
     visible = outline.intersection(site.county)
     radius = 0.17 * math.sqrt(visible.area)
     pond = blob(Frame(visible.centroid.x, visible.centroid.y, district.frame.angle), radius, rng)
+    reach = shapely.maximum_inscribed_circle(pond).length
     ground = (
         Patch(outline, "park"),
         Patch(pond.buffer(2.5), "bank"),
         Patch(pond, "water"),
-        *(Patch(pond.buffer(-0.035 * i * radius), "water", 1 - 0.08 * i) for i in range(1, 11)),
-        Patch(pond.buffer(-0.37 * radius), "deep water"),
+        *(Patch(pond.buffer(-0.06 * i * reach), "water", 1 - 0.075 * i) for i in range(1, 11)),
+        Patch(pond.buffer(-0.64 * reach), "deep water"),
     )
     walk = LineString(pond.buffer(12).exterior.coords)
     ring = LineString(outline.buffer(-16).exterior.coords)

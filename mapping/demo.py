@@ -11,7 +11,7 @@ from .progress import Progress
 from .report import Table, words
 from .session import Settings
 from .show import report_tables
-from .stages import VIEW, run_to
+from .stages import run_to
 
 NAME = "demo"
 
@@ -23,7 +23,7 @@ def run_demo(
     progress.say(f"making a county from seed {seed}")
     county = make_county(data / NAME / "county", seed)
     region = write_region(county, seed=seed, minutes=minutes)
-    page = run_to(VIEW, region, data, settings or Settings(), progress)
+    page = run_to("view", region, data, settings or Settings(), progress)
     console = Console()
     for table in report_tables(data / NAME / "map" / "report.json", "scores"):
         console.print(_screen_table(table))

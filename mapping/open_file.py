@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ..tiling.files import written_beside
 from .buildings import OpenBuildings, Pieces
+from .centrelines import Piece
 from .errors import MappingError
-from .roads import Piece
 from .seams import Sides
 
 Arrays = dict[str, NDArray[Any]]

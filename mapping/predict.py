@@ -99,7 +99,7 @@ def score_scene(
     if out.exists() and out.samefile(path):
         raise MappingError(f"{out} is the image itself; wanted another file for its scores")
     scorer = load_scorer(model, device, flips)
-    grid = _grid_for(scene, scorer, told.say)
+    grid = grid_for(scene, scorer, told.say)
     area, card = footprint(scene, grid), scorer.card
     count = count_windows(area, card.window)
     with (
@@ -107,7 +107,7 @@ def score_scene(
         told.bar("predict", count) as advance,
         scores_file(out, grid, area, card.window, card.classes, _tags(scorer)) as file,
     ):
-        seen = _scene_views(scene, grid, area, scorer)
+        seen = scene_views(scene, grid, area, scorer)
         predict(seen, scorer, file.put, told.say, advance)
     return out
 
@@ -137,21 +137,24 @@ def predict(
             advance()
 
 
-def _scene_views(scene: Scene, grid: Grid, area: Window, scorer: Scorer) -> Generator[View]:
+def scene_views(scene: Scene, grid: Grid, area: Window, scorer: Scorer) -> Generator[View]:
     """The views of a scene; it is opened by the thread that reads it."""
     with SceneReader(scene, grid) as source:
         yield from views(source, area, scorer.card.window, scorer.card.margin)
 
 
-def _grid_for(scene: Scene, scorer: Scorer, say: Say) -> Grid:
-    """The grid that a scene is scored on: its own, or one of the model's pixel size."""
-    grid = scene_grid(scene)
+def grid_for(scene: Scene, scorer: Scorer, say: Say, *, cell: int = 4096, tile: int = 512) -> Grid:
+    """The grid that a scene is scored on: its own, or one of the model's pixel size, which is said.
+
+    MappingError if the model does not fit the scene.
+    """
+    grid = scene_grid(scene, cell=cell, tile=tile)
     ground_m = _ground_pixel_m(grid, footprint(scene, grid))
     wanted = check_match(scorer.card, scene.bands, scene.dtype, ground_m, str(scene.path))
     if wanted is None:
         return grid
     say(wanted.said)
-    return scene_grid(scene, pixel_m=wanted.pixel_m)
+    return scene_grid(scene, pixel_m=wanted.pixel_m, cell=cell, tile=tile)
 
 
 def _check_layers(job: CellJob, scorer: Scorer, area: Window) -> None:

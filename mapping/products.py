@@ -7,6 +7,7 @@ from pathlib import Path
 import geopandas as gpd
 import shapely
 from geopandas import GeoDataFrame
+from shapely.geometry.base import BaseGeometry
 
 from ..models.card import load_model
 from ..tiling.coverage import Coverage
@@ -154,10 +155,11 @@ def compare_with_osm(site: Site, found: Features) -> Comparison:
     return compare_features(found.by_layer(), osm, looked_at=looked_at(site))
 
 
-def looked_at(site: Site) -> shapely.Geometry:
+def looked_at(site: Site) -> BaseGeometry:
     """Where the region's cells and its imagery overlap the boundary, in the grid's CRS."""
     outlines = [shapely.box(*scene.bounds_in(site.grid.crs)) for scene in site.mosaic.scenes]
-    return shapely.union_all(outlines).intersection(site.boundary)
+    covered: BaseGeometry = shapely.union_all(outlines)
+    return covered.intersection(site.boundary)
 
 
 def read_comparison(site: Site) -> Comparison:

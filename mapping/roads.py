@@ -3,24 +3,22 @@
 Each cell sees a margin around itself, in which its neighbours come to the same skeleton and the
 same network. A step from pixel to pixel belongs to the cell that holds the first of the two, so
 that each is written once; where a path leaves a cell, both cells end on the same pixel.
-`join_roads` links these ends; a whole path is then straightened and measured by the same function
-wherever it lay.
+`join_roads` links these ends; a whole path is then finished by the same function wherever it lay.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
-import shapely
 from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.spatial import KDTree
 from skimage.morphology import skeletonize
 
 from ..tiling.grid import Cell, Grid, Window
-from ..tiling.scores import LEVELS, NODATA, threshold_byte
+from ..tiling.scores import NODATA, threshold_byte
+from .centrelines import Piece, Road, finish, width
 from .errors import MappingError
 from .ground import ground_pixel_at
 from .masks import Mask, fill_holes, found
@@ -28,10 +26,8 @@ from .network import (
     Node,
     Terrain,
     bridged,
-    line_m,
     merged,
     pruned,
-    topmost,
     without_bits,
 )
 from .seams import Chain, End, chains, follow
@@ -39,12 +35,6 @@ from .skeleton import Path, skeleton_paths
 
 SNAP_PX = 3.0
 """Cut ends of two cells that are no farther apart are taken as one, where they are not equal."""
-
-SMOOTH_PX = 4
-"""Pixels to either side over which a path is averaged."""
-
-TOLERANCE_PX = 1.0
-"""How far a simplified line may be from the averaged path."""
 
 CLEAR_PX = 4
 """Pixels of a path that are this near to nodata stay where they are: they could move onto it."""
@@ -76,43 +66,6 @@ class RoadRecipe:
         sizes = (self.spur_m, self.min_length_m, self.gap_m, self.hole_m2)
         if not 0 < self.threshold <= 1 or min(sizes) < 0 or self.max_width_m <= 0:
             raise MappingError(f"wanted a threshold in (0, 1] and no negative size, got {self}")
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A path, or a part of one that lies in one cell, with what was found along it."""
-
-    path: Path
-    """Row and column of each pixel, absolute."""
-
-    scores: NDArray[np.uint8]
-    """Stored score at each pixel."""
-
-    radii_px: NDArray[np.float32]
-    """From each pixel's centre to the middle of the nearest pixel that is no road."""
-
-    fixed: NDArray[np.bool_]
-    """Whether each pixel lies within CLEAR_PX of nodata."""
-
-    cuts: tuple[bool, bool] = (False, False)
-    """Whether the path goes on before its first and behind its last pixel, in another cell."""
-
-
-@dataclass(frozen=True, slots=True)
-class Road:
-    """A finished road between two nodes."""
-
-    line: NDArray[np.float64]
-    """Row and column of its points, absolute; half way between whole numbers is a pixel's edge."""
-
-    score: float
-    """Mean probability along the line."""
-
-    width_m: float
-    length_m: float
-
-    place: Node
-    """The pixel half way along the path: no two roads share one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,12 +158,6 @@ def _terrain(
     return Terrain(pixel_m, width_m, passable, known)
 
 
-def width(radius_px: float, pixel_m: tuple[float, float]) -> float:
-    """Ground width of a road whose middle pixel has this radius (as in Piece)."""
-    # Of drawn roads of 3 to 20 px at all angles this is 0.2 px too wide on average.
-    return 2 * radius_px * math.sqrt(pixel_m[0] * pixel_m[1])
-
-
 def _too_wide(mask_HW: Mask, grid: Grid, core: Window, max_width_m: float) -> Mask:
     """The parts of a mask that hold a square of `max_width_m`."""
     side = math.ceil(max_width_m / min(ground_pixel_at(grid, core.top, core.left))) | 1  # odd
@@ -297,58 +244,3 @@ def _linked(pieces: Sequence[Piece], owner: Sequence[Cell]) -> tuple[dict[End, E
         linked[one], linked[other] = other, one
         met, snapped = met + int(apart[k] == 0), snapped + int(apart[k] > 0)
     return linked, Crossings(met, snapped, len(cut_ends) - 2 * (met + snapped))
-
-
-# -- a whole path --------------------------------------------------------------------------
-
-
-def finish(piece: Piece, grid: Grid, ring: bool = False) -> Road:
-    """A whole path as a road: in a fixed sense, without staircase, measured.
-
-    `ring`: it has no node, and its start is to be chosen.
-    """
-    order = np.arange(len(piece.path))
-    if ring:
-        start = topmost(piece.path[:-1])
-        order = np.concatenate([order[start:-1], order[: start + 1]])
-    path = piece.path[order]
-    if path[::-1].tolist() < path.tolist():
-        path, order = path[::-1], order[::-1]
-    place = (int(path[len(path) // 2, 0]), int(path[len(path) // 2, 1]))
-    pixel_m = ground_pixel_at(grid, *place)
-    line = straightened(path, piece.fixed[order])
-    return Road(
-        line,
-        float(piece.scores[order].mean() / LEVELS),
-        width(float(np.median(piece.radii_px[order])), pixel_m),
-        line_m(line, pixel_m),
-        place,
-    )
-
-
-def straightened(path: Path, fixed: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """The path averaged and simplified, its ends and `fixed` pixels where they were.
-
-    Where that would cross itself, the path stays as it is.
-    """
-    stops = np.union1d(np.flatnonzero(fixed), [0, len(path) - 1])
-    parts = [_straightened_between(path[one : other + 1]) for one, other in pairwise(stops)]
-    line = np.concatenate([part[:-1] for part in parts] + [path[-1:]])
-    return line if shapely.LineString(line).is_simple else path.astype(np.float64)
-
-
-def _straightened_between(path: Path) -> NDArray[np.float64]:
-    if len(path) == 2:
-        return path.astype(np.float64)
-    line = shapely.LineString(averaged(path, SMOOTH_PX))
-    return shapely.get_coordinates(shapely.simplify(line, TOLERANCE_PX))
-
-
-def averaged(path: Path, reach: int) -> NDArray[np.float64]:
-    """Each point as the mean of those up to `reach` before and behind it; less towards the ends."""
-    place = np.arange(len(path))
-    reaches = np.minimum(np.minimum(place, place[::-1]), reach)
-    sums = np.vstack([np.zeros((1, 2), np.int64), np.cumsum(path, axis=0)])
-    totals = sums[place + reaches + 1] - sums[place - reaches]
-    means: NDArray[np.float64] = totals / (2 * reaches + 1)[:, None]
-    return means

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import geopandas as gpd
 import numpy as np
-import pandas as pd
 from geopandas import GeoDataFrame, GeoSeries
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
@@ -14,6 +13,7 @@ from shapely.geometry.base import BaseGeometry
 from ..tiling.grid import Cell, Window
 from ..tiling.labels import UNKNOWN, YES, LabelRules, burn
 from ..tiling.layer import Layer
+from .burnt import labels_of
 from .errors import MappingError
 from .features import read_features
 from .pixel_scores import PixelCounts, as_labels, pixel_counts
@@ -117,17 +117,19 @@ def score_vectors(
     map_file: Path, truth: Truth, boundary: GeoSeries
 ) -> dict[str, LineScores | ObjectScores]:
     """Score the exported map: "roads" by length, "buildings" by object, inside the boundary."""
-    found, scores = read_features(map_file), dict[str, LineScores | ObjectScores]()
-    for name, layer in (("roads", truth.roads), ("buildings", truth.buildings)):
-        if layer:
-            wanted = read_truth(truth, layer)
-            ours = found.get(name, wanted.iloc[:0])
-            scores[name] = (
-                line_scores(ours, wanted, area=boundary)
-                if name == "roads"
-                else object_scores(ours, wanted, area=boundary)
-            )
+    found, wanted = read_features(map_file), truth_features(truth)
+    scores: dict[str, LineScores | ObjectScores] = {}
+    if "roads" in wanted:
+        scores["roads"] = line_scores(found["roads"], wanted["roads"], area=boundary)
+    if "buildings" in wanted:
+        scores["buildings"] = object_scores(found["buildings"], wanted["buildings"], area=boundary)
     return scores
+
+
+def truth_features(truth: Truth) -> dict[str, GeoDataFrame]:
+    """ "roads" and "buildings" of a region's truth, as far as it has them."""
+    layers = {"roads": truth.roads, "buildings": truth.buildings}
+    return {name: read_truth(truth, layer) for name, layer in layers.items() if layer}
 
 
 def read_truth(truth: Truth, layer: str) -> GeoDataFrame:
@@ -160,47 +162,21 @@ def _steps(job: CountJob, window: Window) -> dict[str, Labels]:
         steps[f"model {generation}"] = np.stack(
             [as_labels(scores_KHW[k], thresholds[name]) for k, name in enumerate(rules.classes)]
         )
-    found = read_features(job.map_file)
-    shown = {
-        "road": _drawn(found.get("roads"), grid.crs),
-        "building": _drawn(found.get("buildings"), grid.crs),
-    }
-    map_KHW = burn(rules, grid, window, {name: shown[name] for name in rules.classes}, {})
-    steps[MAP] = (map_KHW == YES).astype(np.uint8)
+    found = labels_of(read_features(job.map_file), grid, rules.classes)
+    steps[MAP] = (found(window) == YES).astype(np.uint8)
     return steps
 
 
 def _truth(job: CountJob, window: Window) -> Labels:
+    """The truth's labels, or OSM's where there is none; unknown where there is no imagery."""
     grid, rules = job.imagery.grid, job.rules
     valid_HW = job.imagery.read(window).valid_HW
     if job.truth is None:
         near = nearby_features(job.osm, rules, grid, window)
         return burn(rules, grid, window, near, job.known, valid_HW)
-    layers = {"road": job.truth.roads, "building": job.truth.buildings}
-    features = {
-        name: _drawn(read_truth(job.truth, layer) if layer else None, grid.crs)
-        for name, layer in layers.items()
-    }
-    labels_KHW = burn(rules, grid, window, features, job.known, valid_HW)
-    for k, name in enumerate(rules.classes):
-        if not layers[name]:
-            labels_KHW[k] = UNKNOWN
+    labels_KHW = labels_of(truth_features(job.truth), grid, rules.classes)(window)
+    labels_KHW[:, ~valid_HW] = UNKNOWN
     return labels_KHW
-
-
-DEFAULT_WIDTH_M = 7.0
-"""Of a road in a truth without widths."""
-
-
-def _drawn(frame: GeoDataFrame | None, crs: str) -> GeoDataFrame:
-    """Features as `burn` wants them: all of them labels, lines with a width."""
-    if frame is None:
-        empty = {"label": pd.Series(dtype=str), "width_m": pd.Series(dtype=float)}
-        return GeoDataFrame(empty, geometry=[], crs=crs)
-    drawn = frame.to_crs(crs).assign(label="yes")
-    if "width_m" not in drawn:
-        drawn["width_m"] = DEFAULT_WIDTH_M
-    return drawn
 
 
 def _without_guard(rules: LabelRules) -> LabelRules:

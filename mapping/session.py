@@ -1,9 +1,26 @@
 """How a run is done, as against what: workers, device, budget, and what a person sees."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
-from ..tiling.runner import Runner
 from .progress import Progress
+
+if TYPE_CHECKING:  # the command line needs settings at once, and Dask takes a second
+    from ..tiling.runner import Runner
+
+Verb = Literal[
+    "tile",
+    "label",
+    "train",
+    "predict",
+    "refine",
+    "trace",
+    "compare",
+    "export",
+    "evaluate",
+    "view",
+]
+"""The verbs of a region, in the order of their stages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,5 +57,5 @@ class Session:
     """One run: its settings, its runner and its screen."""
 
     settings: Settings
-    run: Runner
+    run: "Runner"
     progress: Progress

@@ -4,8 +4,6 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from geopandas import GeoDataFrame
-
 from ..tiling.grid import Window
 from .export import OSM
 from .page import write_page
@@ -13,7 +11,7 @@ from .palette import STYLES
 from .picture import Panel, write_picture
 from .products import Features, read_comparison, read_features_of
 from .report import Table
-from .scoreboard import read_truth
+from .scoreboard import truth_features
 from .session import Session
 from .site import Site
 from .thumbnail import thumbnail
@@ -56,11 +54,9 @@ def _vectors(site: Site, features: Features) -> Iterator[VectorView]:
     yield from comparison_views(comparison)
     yield VectorView("OSM's roads", "osm", comparison.osm_roads, "osm")
     yield VectorView("OSM's buildings", "osm", comparison.osm_buildings, "osm")
-    truth = site.region.truth
-    if truth is not None:
-        for name, layer in (("Roads", truth.roads), ("Buildings", truth.buildings)):
-            if layer:
-                yield VectorView(f"{name} of the truth", "truth", read_truth(truth, layer), "truth")
+    if site.region.truth is not None:
+        for name, frame in truth_features(site.region.truth).items():
+            yield VectorView(f"True {name}", "truth", frame, "truth")
 
 
 def report_tables(report: Path, *sections: str) -> list[Table]:
@@ -76,7 +72,7 @@ def report_tables(report: Path, *sections: str) -> list[Table]:
 
 def _draw_picture(site: Site, generation: int, features: Features) -> Path:
     panels = _panels(site, generation, _middle(site), features)
-    legend = {name: STYLES[name].colour for name in site.region.classes}
+    legend: dict[str, str] = {name: STYLES[name].colour for name in site.region.classes}
     path = site.map_folder / "picture.png"
     return write_picture(path, panels, legend=legend, title=f"Map of {site.region.name}")
 

@@ -14,18 +14,15 @@ from . import generations, products, rasters, results, show
 from .errors import MappingError
 from .progress import Progress
 from .region import read_region
-from .session import Session, Settings
+from .session import Session, Settings, Verb
 from .site import Site, resolve
-
-TILE, LABEL, TRAIN, PREDICT, REFINE = "tile", "label", "train", "predict", "refine"
-TRACE, COMPARE, EVALUATE, EXPORT, VIEW = "trace", "compare", "evaluate", "export", "view"
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
     """One verb and what it does to a site in one generation."""
 
-    verb: str
+    verb: Verb
 
     reads: tuple[str, ...]
     """Layers and files, with {g} for the generation."""
@@ -37,27 +34,27 @@ class Stage:
 
 
 EACH_GENERATION = (
-    Stage(TRAIN, ("imagery", "labels-g{g}"), "models/g{g}.safetensors", generations.train),
-    Stage(PREDICT, ("imagery", "models/g{g}.safetensors"), "scores-g{g}", rasters.predict),
-    Stage(REFINE, ("osm", "scores-g{g}"), "labels-g{g+1}", generations.refine),
+    Stage("train", ("imagery", "labels-g{g}"), "models/g{g}.safetensors", generations.train),
+    Stage("predict", ("imagery", "models/g{g}.safetensors"), "scores-g{g}", rasters.predict),
+    Stage("refine", ("osm", "scores-g{g}"), "labels-g{g+1}", generations.refine),
 )
 """Repeated for each generation; the last one is not refined."""
 
 BEFORE = (
-    Stage(TILE, ("the imagery's files",), "imagery", rasters.tile),
-    Stage(LABEL, ("imagery", "the OSM extract"), "labels-g0", rasters.label),
+    Stage("tile", ("the imagery's files",), "imagery", rasters.tile),
+    Stage("label", ("imagery", "the OSM extract"), "labels-g0", rasters.label),
 )
 
 AFTER = (
-    Stage(TRACE, ("scores-g{g}",), "traced-g{g}", products.trace),
-    Stage(COMPARE, ("traced-g{g}", "osm"), "compared", products.compare),
-    Stage(EXPORT, ("traced-g{g}", "compared"), "map/NAME.gpkg", products.export),
-    Stage(EVALUATE, ("map/NAME.gpkg", "the truth"), "map/report.json", results.evaluate),
-    Stage(VIEW, ("map/report.json", "all layers"), "map/index.html", show.view),
+    Stage("trace", ("scores-g{g}",), "traced-g{g}", products.trace),
+    Stage("compare", ("traced-g{g}", "osm"), "compared", products.compare),
+    Stage("export", ("traced-g{g}", "compared"), "map/NAME.gpkg", products.export),
+    Stage("evaluate", ("map/NAME.gpkg", "the truth"), "map/report.json", results.evaluate),
+    Stage("view", ("map/report.json", "all layers"), "map/index.html", show.view),
 )
 
 
-def plan(site: Site, last: str, generation: int | None) -> Iterator[tuple[Stage, int]]:
+def plan(site: Site, last: Verb, generation: int | None) -> Iterator[tuple[Stage, int]]:
     """The stages up to `last`, in order, each with its generation.
 
     `generation` is the last one to be trained; without it a verb that belongs to a generation
@@ -71,7 +68,7 @@ def plan(site: Site, last: str, generation: int | None) -> Iterator[tuple[Stage,
     final = generation if generation is not None else (0 if last in each else site.generations - 1)
     for g in range(final + 1):
         for stage in EACH_GENERATION:
-            if g == final and stage.verb == REFINE and last != REFINE:
+            if g == final and stage.verb == "refine" and last != "refine":
                 break
             yield stage, g
             if g == final and stage.verb == last:
@@ -83,7 +80,7 @@ def plan(site: Site, last: str, generation: int | None) -> Iterator[tuple[Stage,
 
 
 def run_to(
-    last: str, region_file: Path, data: Path, settings: Settings, progress: Progress
+    last: Verb, region_file: Path, data: Path, settings: Settings, progress: Progress
 ) -> Path:
     """Bring a region up to date as far as the verb `last`; where its result is."""
     site = resolve(read_region(region_file), make_folder(data))

@@ -34,9 +34,10 @@ from .buildings import (
     join_buildings,
     trace_buildings,
 )
+from .centrelines import Piece, Road
 from .errors import MappingError
 from .open_file import read_open, write_open
-from .roads import Crossings, Piece, Road, RoadRecipe, join_roads, road_margin, trace_roads
+from .roads import Crossings, RoadRecipe, join_roads, road_margin, trace_roads
 
 BUILDING_COLUMNS = ("id", "class", "score", "area_m2", "cell", "date")
 ROAD_COLUMNS = ("id", "class", "score", "width_m", "length_m", "cell", "date")
@@ -87,11 +88,7 @@ def trace_cell(job: TraceJob) -> Mapping[str, int]:
     """Trace one cell into its three files; how many features are whole and how many pieces open."""
     grid, core = job.scores.grid, job.scores.grid.window(job.cell)
     bands = job.scores.bands
-    if job.scores.dtype != "uint8" or job.scores.nodata != NODATA:
-        raise MappingError(
-            f"{job.scores.folder} is of {job.scores.dtype} with nodata {job.scores.nodata}; "
-            f"wanted scores: uint8 with nodata {NODATA}"
-        )
+    _check(job.scores)
     margins = {
         "building": building_margin(grid, core, job.recipe.building),
         "road": road_margin(grid, core, job.recipe.road),
@@ -124,6 +121,14 @@ def trace_cell(job: TraceJob) -> Mapping[str, int]:
         "open_buildings": len(open_buildings.pieces.pixels) if open_buildings else 0,
         "open_roads": len(pieces),
     }
+
+
+def _check(scores: Layer) -> None:
+    if scores.dtype != "uint8" or scores.nodata != NODATA:
+        raise MappingError(
+            f"{scores.folder} is of {scores.dtype} with nodata {scores.nodata}; "
+            f"wanted scores: uint8 with nodata {NODATA}"
+        )
 
 
 def join(

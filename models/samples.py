@@ -177,7 +177,7 @@ class _Count:
         self.tiles: list[Window] = []
         self._known: list[Counts] = []
         self._yes: list[Counts] = []
-        self._left_out: dict[str, int] = {}
+        self._left_out = {"without imagery": 0, "without known labels": 0}
         self._moments: NDArray[np.float64] | float = 0.0
 
     def add(
@@ -188,10 +188,12 @@ class _Count:
         labels_KHW: NDArray[np.uint8],
     ) -> None:
         """Count a tile in, or leave it out with the reason."""
+        if not valid_HW.any():
+            self._left_out["without imagery"] += 1
+            return
         known_K = (labels_KHW != UNKNOWN).sum(axis=(1, 2))
         if known_K.max() < FEWEST_KNOWN * valid_HW.size:
-            why = "without known labels" if valid_HW.any() else "without imagery"
-            self._left_out[why] = self._left_out.get(why, 0) + 1
+            self._left_out["without known labels"] += 1
             return
         self.tiles.append(tile)
         self._known.append(known_K)
@@ -212,7 +214,7 @@ class _Count:
             np.array(self._yes, np.int64).reshape(shape),
             tuple(mean.tolist()),
             tuple(np.where(std > 1e-6, std, 1.0).tolist()),
-            dict(sorted(self._left_out.items())),
+            {why: count for why, count in self._left_out.items() if count},
         )
 
 
@@ -227,7 +229,7 @@ def read_tile(imagery: Layer, labels: Layer, window: Window) -> tuple[Pixels, ND
     """Imagery and labels (K, H, W) of a window; labels are unknown where there is no imagery."""
     pixels = imagery.read(window)
     labels_KHW: NDArray[np.uint8] = labels.read(window).data_CHW
-    labels_KHW[:, ~pixels.valid_HW] = UNKNOWN
+    labels_KHW |= np.where(pixels.valid_HW, 0, UNKNOWN).astype(np.uint8)  # 255 has all bits
     return pixels, labels_KHW
 
 

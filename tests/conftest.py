@@ -4,8 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy and torch start their pools
+
+settings.register_profile("orthotrace", deadline=None)  # no test is about time
+settings.load_profile("orthotrace")
 
 
 @pytest.fixture

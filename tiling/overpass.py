@@ -94,6 +94,7 @@ def _collector(name: str, answers: list[Answer], tries: int) -> Callable[..., No
             busy += 1
             if busy < tries:
                 return  # osmnx waits a minute and asks again
+            response.close()  # its body is not read, so its socket would stay open
             raise TilingError(f"{name} is busy (status {response.status_code}); {_FILE}")
         if response.status_code != 200:
             gist = " ".join(response.text.split())[:200]

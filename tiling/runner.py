@@ -62,7 +62,7 @@ def run_on(
     """On a Dask cluster, in the order in which the items end."""
     threads = sum(client.nthreads().values())
     if threads == 0:
-        raise TilingError(f"the cluster at {client.scheduler.address} has no worker; start some")
+        raise TilingError(f"the Dask cluster {client!r} has no worker; start some")
     waiting = iter(items)
     flying = {
         client.submit(_attempt, work, item, pure=False): item

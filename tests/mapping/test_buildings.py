@@ -212,7 +212,7 @@ def test_a_house_askew_to_the_grid_has_no_staircase(angle_deg: float) -> None:
     scores_HW = scores_of(rasterize([house], (64, 64)).astype(bool))
     (found,) = outlines(traced(scores_HW, 128, recipe=BuildingRecipe()))
     assert found.intersection(house).area / found.union(house).area > 0.9
-    assert len(found.exterior.coords) <= 13
+    assert len(found.exterior.coords) <= 15  # about 60 along its pixels
 
 
 def test_a_terrace_with_gaps_stays_apart() -> None:

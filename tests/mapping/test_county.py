@@ -11,12 +11,13 @@ import pyproj
 import pytest
 import rasterio
 import shapely
+from numpy.typing import NDArray
 from orthotrace.mapping.county import County, make_county
 from orthotrace.mapping.county_canvas import Canvas, smooth_noise
 from orthotrace.mapping.county_light import Light, lit
 from orthotrace.mapping.county_osm import SHIFT_M
 from orthotrace.mapping.county_paint import Painting
-from orthotrace.mapping.county_plan import Frame, Site, Wing
+from orthotrace.mapping.county_plan import Frame, Site, Wing, one_polygon
 from orthotrace.mapping.errors import MappingError
 
 SMALL = (700, 620)
@@ -34,9 +35,9 @@ def osm(county: County) -> geopandas.GeoDataFrame:
     shapes: list[str] = []
     tags: list[dict[str, str]] = []
     for thing in osmium.FileProcessor(str(county.osm)).with_areas():
-        if thing.is_way():
+        if isinstance(thing, osmium.osm.Way):
             shapes.append(form.create_linestring(thing))
-        elif thing.is_area():
+        elif isinstance(thing, osmium.osm.Area):
             shapes.append(form.create_multipolygon(thing))
         else:
             continue
@@ -132,7 +133,8 @@ def flown(path: Path, crs: str) -> shapely.Polygon:
         cols = np.stack([first, last], axis=1)[rows[::2]].ravel()
         x, y = quad.xy(rows, cols)
         hull = shapely.convex_hull(shapely.multipoints(np.stack([x, y], axis=1)))
-        return geopandas.GeoSeries([hull], crs=quad.crs).to_crs(crs)[0]
+        placed = geopandas.GeoSeries([hull], crs=quad.crs).to_crs(crs)[0]
+    return one_polygon(placed)
 
 
 def test_the_western_quad_has_a_black_collar_and_the_eastern_has_none(county: County) -> None:
@@ -228,7 +230,9 @@ def test_osm_misses_a_third_of_the_buildings_by_whole_streets(
     assert gone[other][gone[one]].mean() > gone.mean() + 0.1
 
 
-def is_missing(buildings: geopandas.GeoDataFrame, mapped: geopandas.GeoDataFrame) -> np.ndarray:
+def is_missing(
+    buildings: geopandas.GeoDataFrame, mapped: geopandas.GeoDataFrame
+) -> NDArray[np.bool_]:
     back = mapped.geometry.translate(-SHIFT_M[0], -SHIFT_M[1])
     hit = back.sindex.query(buildings.representative_point(), predicate="dwithin", distance=1.5)
     gone = np.ones(len(buildings), bool)
@@ -281,7 +285,7 @@ def test_osm_has_awkward_names_and_what_must_be_left_out(osm: geopandas.GeoDataF
 def test_osm_roads_meet_in_shared_nodes(county: County) -> None:
     uses: dict[int, int] = {}
     for way in osmium.FileProcessor(str(county.osm), osmium.osm.WAY):
-        if "highway" in way.tags:
+        if isinstance(way, osmium.osm.Way) and "highway" in way.tags:
             for ref in {node.ref for node in way.nodes}:
                 uses[ref] = uses.get(ref, 0) + 1
     assert sum(count > 1 for count in uses.values()) > 15

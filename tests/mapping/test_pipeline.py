@@ -21,7 +21,8 @@ def test_items_keep_their_order_and_are_made_in_one_other_thread() -> None:
 
 
 def test_no_more_than_depth_items_are_made_in_advance() -> None:
-    made, taken = [], []
+    made: list[int] = []
+    taken: list[int] = []
 
     def items() -> Generator[int]:
         for number in range(50):

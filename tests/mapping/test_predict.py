@@ -55,7 +55,8 @@ class Stencil(torch.nn.Module):
 
     def forward(self, image_NCHW: torch.Tensor) -> torch.Tensor:
         self.calls += 1
-        return self.conv(image_NCHW)
+        logits_NKHW: torch.Tensor = self.conv(image_NCHW)
+        return logits_NKHW
 
 
 def scorer_of(module: torch.nn.Module, card: Card = CARD, **more: object) -> Scorer:
@@ -208,16 +209,14 @@ def test_an_image_of_far_pixels_is_resampled_and_that_is_said(
     tmp_path: Path, use: Callable[[Scorer], None]
 ) -> None:
     use(scorer_of(Stencil()))
-    said: list[str] = []
-    told = Silent()
-    told.say = said.append  # type: ignore[method-assign]
+    told = Heard()
     fine = CORNER @ Affine.scale(0.25)
     scene = write_scene(tmp_path / "scene.tif", photo(400, 320), transform=fine)
     out = score_scene(scene, tmp_path / "m", tmp_path / "out.tif", progress=told)
     with rasterio.open(out) as found:
         assert found.res == pytest.approx((1.0, 1.0))
         assert found.bounds == pytest.approx((230_007, 899_913, 230_087, 900_013), abs=1.0)
-    assert said == [
+    assert told.said == [
         f"{scene} has pixels of 0.25 m on the ground and is resampled to the model's 1 m"
     ]
 
@@ -241,6 +240,17 @@ def test_the_image_itself_is_never_written_over(
     scene = write_scene(tmp_path / "scene.tif", photo(90, 90))
     with pytest.raises(MappingError, match="is the image itself"):
         score_scene(scene, tmp_path / "m", scene)
+
+
+class Heard(Silent):
+    """Keeps what was said."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def say(self, line: str) -> None:
+        self.said.append(line)
 
 
 # -- cells ---------------------------------------------------------------------------------

@@ -8,17 +8,14 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from orthotrace.mapping.centrelines import Piece, Road
 from orthotrace.mapping.errors import MappingError
 from orthotrace.mapping.roads import (
     Crossings,
-    Piece,
-    Road,
     RoadRecipe,
-    averaged,
     cut,
     join_roads,
     road_margin,
-    straightened,
     trace_roads,
 )
 from orthotrace.tiling.grid import Cell, Grid, Window
@@ -257,23 +254,6 @@ def test_ends_that_nearly_meet_are_snapped_and_others_counted() -> None:
     roads, crossings = join_roads({Cell(0, 0): [west], Cell(0, 1): [east], Cell(0, 2): [far]}, GRID)
     assert crossings == Crossings(met=0, snapped=1, unmatched=2)
     assert sorted(road.length_m for road in roads) == pytest.approx([9, 19], abs=0.5)
-
-
-def test_a_line_keeps_its_ends_and_fixed_pixels() -> None:
-    path = np.column_stack([np.arange(60) // 7, np.arange(60)])
-    fixed = np.zeros(60, bool)
-    line = straightened(path, fixed)
-    assert len(line) < 6 and (line[0] == path[0]).all() and (line[-1] == path[-1]).all()
-    fixed[20:30] = True
-    kept = straightened(path, fixed)
-    assert {tuple(point) for point in path[20:30]} <= {tuple(point) for point in kept}
-
-
-def test_averages_are_the_plain_ones() -> None:
-    path = np.random.default_rng(0).integers(-9, 9, (12, 2))
-    for place, point in enumerate(averaged(path, 3)):
-        reach = min(3, place, 11 - place)
-        assert point == pytest.approx(path[place - reach : place + reach + 1].mean(axis=0))
 
 
 @pytest.mark.parametrize("told", [{"threshold": 0}, {"spur_m": -1}, {"max_width_m": 0}])
