@@ -100,7 +100,7 @@ def print_speed(image: Path, model: Path, scorer: Scorer, side: int, folder: Pat
 
 
 def bare_inputs(path: Path, scorer: Scorer) -> tuple[list[torch.Tensor], int]:
-    """Some views of a scene as the model gets them, and how many hold data: the others cost none."""
+    """Some views of a scene as the model gets them, and how many hold data and so cost a pass."""
     card, scene = scorer.card, open_scene(path)
     grid = scene_grid(scene)
     inputs: list[torch.Tensor] = []

@@ -94,22 +94,21 @@ def score_scene(
     the model's size is resampled to it, which is said. Memory grows with the image's width alone.
     MappingError if the model does not fit the image, TilingError if the image is of no use.
     """
-    told = progress or Silent()
-    scene = open_scene(path)
     if out.exists() and out.samefile(path):
         raise MappingError(f"{out} is the image itself; wanted another file for its scores")
-    scorer = load_scorer(model, device, flips)
-    grid = grid_for(scene, scorer, told.say)
-    area, card = footprint(scene, grid), scorer.card
-    count = count_windows(area, card.window)
+    with rasterio.Env(GDAL_CACHEMAX=_CACHE_MB):
+        _score_scene(open_scene(path), load_scorer(model, device, flips), out, progress or Silent())
+    return out
+
+
+def _score_scene(scene: Scene, scorer: Scorer, out: Path, told: Progress) -> None:
+    grid, card = _grid_for(scene, scorer, told.say), scorer.card
+    area = footprint(scene, grid)
     with (
-        rasterio.Env(GDAL_CACHEMAX=_CACHE_MB),
-        told.bar("predict", count) as advance,
+        told.bar("predict", count_windows(area, card.window)) as advance,
         scores_file(out, grid, area, card.window, card.classes, _tags(scorer)) as file,
     ):
-        seen = scene_views(scene, grid, area, scorer)
-        predict(seen, scorer, file.put, told.say, advance)
-    return out
+        predict(_scene_views(scene, grid, area, scorer), scorer, file.put, told.say, advance)
 
 
 def predict(

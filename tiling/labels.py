@@ -15,7 +15,8 @@ import rasterio.features
 import shapely
 from numpy.typing import NDArray
 from pyproj import CRS, Geod
-from shapely import MultiPolygon, Polygon, STRtree
+from shapely import Polygon, STRtree
+from shapely.geometry.base import BaseGeometry
 
 from .errors import TilingError
 from .grid import Grid, Window, short_crs, transformer
@@ -94,7 +95,7 @@ def burn(
     grid: Grid,
     window: Window,
     features: Mapping[str, geopandas.GeoDataFrame],
-    mapped: Mapping[str, Polygon | MultiPolygon | None],
+    mapped: Mapping[str, BaseGeometry | None],
     valid_HW: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.uint8]:
     """Labels of a window, uint8 KHW, one band per class of the rules.
@@ -141,7 +142,7 @@ def _burn_class(
     window: Window,
     frame: geopandas.GeoDataFrame,
     guard_m: float,
-    mapped: Polygon | MultiPolygon | None,
+    mapped: BaseGeometry | None,
 ) -> NDArray[np.uint8]:
     near = _near(grid, window, frame, guard_m)
     around, core = _shapes(grid.crs, near, guard_m)
