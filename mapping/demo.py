@@ -6,12 +6,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as Grid
 
-from .county import County, make_county
+from .county.make import County, make_county
 from .progress import Progress
-from .report import Table, words
 from .session import Settings
 from .show import report_tables
 from .stages import run_to
+from .viewer.report import Table, words
 
 NAME = "demo"
 

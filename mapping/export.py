@@ -22,8 +22,8 @@ from geopandas import GeoDataFrame
 
 from ..tiling.files import written_beside
 from ..tiling.grid import same_crs
-from .compare import Comparison
 from .errors import MappingError
+from .scoring.compare import Comparison
 
 ODBL = "ODbL-1.0"
 

@@ -102,13 +102,13 @@ def score_scene(
 
 
 def _score_scene(scene: Scene, scorer: Scorer, out: Path, told: Progress) -> None:
-    grid, card = _grid_for(scene, scorer, told.say), scorer.card
+    grid, card = grid_for(scene, scorer, told.say), scorer.card
     area = footprint(scene, grid)
     with (
         told.bar("predict", count_windows(area, card.window)) as advance,
         scores_file(out, grid, area, card.window, card.classes, _tags(scorer)) as file,
     ):
-        predict(_scene_views(scene, grid, area, scorer), scorer, file.put, told.say, advance)
+        predict(scene_views(scene, grid, area, scorer), scorer, file.put, told.say, advance)
 
 
 def predict(

@@ -14,16 +14,16 @@ from ..tiling.coverage import Coverage
 from ..tiling.files import fingerprint, written_beside
 from ..tiling.grid import Cell
 from ..tiling.osm import load_extract
-from .buildings import BuildingRecipe
-from .compare import Comparison
-from .compare import compare as compare_features
 from .export import Notice, layers_of
 from .export import export as export_layers
-from .roads import RoadRecipe
+from .scoring.compare import Comparison
+from .scoring.compare import compare as compare_features
 from .session import Session
 from .site import Site, stamp
 from .sweep import sweep
-from .trace import TraceJob, TraceRecipe, join, open_path, read_map, trace_cell
+from .tracing.buildings import BuildingRecipe
+from .tracing.roads import RoadRecipe
+from .tracing.trace import TraceJob, TraceRecipe, join, open_path, read_map, trace_cell
 
 
 @dataclass(frozen=True, slots=True, eq=False)

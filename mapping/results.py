@@ -7,14 +7,14 @@ from geopandas import GeoSeries
 
 from ..models.card import load_model
 from ..tiling.coverage import Coverage
-from .evaluate import evaluate_file
-from .pixel_scores import PixelCounts
 from .products import read_comparison
-from .report import Report, Section, Table, words, write_report
 from .scoreboard import Counts, added_step, count, score_vectors
+from .scoring.evaluate import evaluate_file
+from .scoring.pixel_scores import PixelCounts
+from .scoring.vector_scores import LineScores, ObjectScores
 from .session import Session
 from .site import Site
-from .vector_scores import LineScores, ObjectScores
+from .viewer.report import Report, Section, Table, words, write_report
 
 Scores = Mapping[tuple[str, str], PixelCounts]
 

@@ -12,14 +12,14 @@ from ..tiling.imagery import footprint
 from ..tiling.layer import Layer, Pixels
 from ..tiling.scene import Scene, open_scene
 from ..tiling.scores import NODATA
-from .buildings import BuildingRecipe
 from .errors import MappingError
 from .export import Notice, export, layers_of
 from .predict import grid_for, predict, scene_views
 from .progress import Progress
-from .roads import RoadRecipe
 from .scorer import Scorer, load_scorer
-from .trace import TraceJob, TraceRecipe, join, read_map, trace_cell
+from .tracing.buildings import BuildingRecipe
+from .tracing.roads import RoadRecipe
+from .tracing.trace import TraceJob, TraceRecipe, join, read_map, trace_cell
 
 CELL, TILE = 2048, 512
 """Sides in pixels: a cell of scores is what stands in memory at once."""

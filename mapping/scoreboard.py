@@ -13,16 +13,16 @@ from shapely.geometry.base import BaseGeometry
 from ..tiling.grid import Cell, Window
 from ..tiling.labels import UNKNOWN, YES, LabelRules, burn
 from ..tiling.layer import Layer
-from .burnt import labels_of
 from .errors import MappingError
-from .features import read_features
-from .pixel_scores import PixelCounts, as_labels, pixel_counts
 from .products import map_thresholds
 from .rasters import label_rules, mapped_areas, nearby_features
 from .region import Truth
+from .scoring.burnt import labels_of
+from .scoring.features import read_features
+from .scoring.pixel_scores import PixelCounts, as_labels, pixel_counts
+from .scoring.vector_scores import LineScores, ObjectScores, line_scores, object_scores
 from .session import Session
 from .site import Site, held_tiles
-from .vector_scores import LineScores, ObjectScores, line_scores, object_scores
 
 Labels = NDArray[np.uint8]
 

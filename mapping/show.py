@@ -6,16 +6,16 @@ from pathlib import Path
 
 from ..tiling.grid import Window
 from .export import OSM
-from .page import write_page
-from .palette import STYLES
-from .picture import Panel, write_picture
 from .products import Features, read_comparison, read_features_of
-from .report import Table
 from .scoreboard import truth_features
 from .session import Session
 from .site import Site
-from .thumbnail import thumbnail
-from .views import RasterView, VectorView, comparison_views, raster_view
+from .viewer.page import write_page
+from .viewer.palette import STYLES
+from .viewer.picture import Panel, write_picture
+from .viewer.report import Table
+from .viewer.thumbnail import thumbnail
+from .viewer.views import RasterView, VectorView, comparison_views, raster_view
 
 PICTURE_PX = 640
 """Side of the place that the picture shows."""

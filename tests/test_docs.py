@@ -32,13 +32,13 @@ def test_the_architecture_page_names_each_module_and_no_other() -> None:
     page = (ROOT / "ARCHITECTURE.md").read_text()
     told = {
         (folder, module)
-        for folder, rooms in re.findall(r"^\| `(\w+)/` \| (.*?) \|", page, re.MULTILINE)
+        for folder, rooms in re.findall(r"^\| `([\w/]+)/` \| (.*?) \|", page, re.MULTILINE)
         for module in re.findall(r"`(\w+)`", rooms)
     }
     there = {
-        (folder, path.stem)
+        (str(path.relative_to(ROOT).parent), path.stem)
         for folder in FOLDERS
-        for path in (ROOT / folder).glob("*.py")
+        for path in (ROOT / folder).rglob("*.py")
     }
     assert told == there
 

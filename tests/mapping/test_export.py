@@ -13,10 +13,10 @@ import pyogrio
 import pytest
 import shapely
 from geopandas.testing import assert_geodataframe_equal
-from orthotrace.mapping.compare import compare
 from orthotrace.mapping.errors import MappingError
 from orthotrace.mapping.export import MapLayer, Notice, export, layers_of
-from orthotrace.mapping.features import read_features
+from orthotrace.mapping.scoring.compare import compare
+from orthotrace.mapping.scoring.features import read_features
 from shapely import LineString, MultiPolygon, Polygon, box
 
 UTM = "EPSG:26918"

@@ -1,0 +1,150 @@
+"""How many pixels were found rightly: labels against labels, whatever the size of the region.
+
+Counts are summed over the whole region and divided once at the end, so an empty window weighs
+nothing. A rate without anything to divide by is None, never 0 or NaN. What is unknown, in the
+truth or in what was found, is left out.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...tiling.grid import Window
+from ...tiling.layer import Layer
+from ...tiling.scores import NODATA, threshold_byte
+from ..errors import MappingError
+
+UNKNOWN = 255
+"""The label for "not known"."""
+
+Labels = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class PixelCounts:
+    """How many pixels of one class were found rightly and wrongly; counts of windows add up."""
+
+    tp: int = 0
+    fp: int = 0
+    fn: int = 0
+    tn: int = 0
+
+    unknown: int = 0
+    """Pixels left out, since the truth or what was found is not known there."""
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(
+            self.tp + other.tp,
+            self.fp + other.fp,
+            self.fn + other.fn,
+            self.tn + other.tn,
+            self.unknown + other.unknown,
+        )
+
+    @property
+    def iou(self) -> float | None:
+        """Found rightly, of all that is there or was found."""
+        return share(self.tp, self.tp + self.fp + self.fn)
+
+    @property
+    def precision(self) -> float | None:
+        """Found rightly, of all that was found."""
+        return share(self.tp, self.tp + self.fp)
+
+    @property
+    def recall(self) -> float | None:
+        """Found rightly, of all that is there."""
+        return share(self.tp, self.tp + self.fn)
+
+    @property
+    def f1(self) -> float | None:
+        return share(2 * self.tp, 2 * self.tp + self.fp + self.fn)
+
+    def figures(self) -> dict[str, float | None]:
+        """Counts and rates, for a report."""
+        names = ("iou", "precision", "recall", "f1", "tp", "fp", "fn", "tn", "unknown")
+        return {name: getattr(self, name) for name in names}
+
+
+def pixel_counts(found_HW: NDArray[Any], truth_HW: Labels) -> PixelCounts:
+    """Hold what was found (bool, or labels 0, 1, 255) against labels; 255 in either is left out.
+
+    MappingError for any other value: a mask of 0 and 255, say, has no 1.
+    """
+    found_HW = found_HW.astype(np.uint8) if found_HW.dtype == bool else found_HW
+    if found_HW.shape != truth_HW.shape:
+        raise ValueError(f"what was found is {found_HW.shape}, the truth {truth_HW.shape}")
+    for name, labels in (("what was found", found_HW), ("the truth", truth_HW)):
+        odd = labels[(labels > 1) & (labels != UNKNOWN)]
+        if odd.size:
+            raise MappingError(
+                f"{name} holds the value {odd[0]}; wanted labels: 0 no, 1 yes, {UNKNOWN} unknown"
+            )
+    known = (found_HW != UNKNOWN) & (truth_HW != UNKNOWN)
+    four = np.bincount(found_HW[known].astype(np.intp) * 2 + truth_HW[known], minlength=4)
+    tn, fn, fp, tp = four.tolist()
+    return PixelCounts(tp, fp, fn, tn, int(known.size - known.sum()))
+
+
+def as_labels(scores_HW: Labels, probability: float) -> Labels:
+    """Stored scores as labels: 1 from `probability` on, 255 where there is no score.
+
+    >>> as_labels(np.array([0, 126, 127, 255], np.uint8), 0.5).tolist()
+    [0, 0, 1, 255]
+    """
+    labels_HW = (scores_HW >= threshold_byte(probability)).astype(np.uint8)
+    labels_HW[scores_HW == NODATA] = UNKNOWN
+    return labels_HW
+
+
+def pixel_counts_of_layers(
+    found: Layer,
+    truth: Layer | Callable[[Window], Labels],
+    windows: Iterable[Window],
+    thresholds: Mapping[str, float] | None = None,
+) -> dict[str, PixelCounts]:
+    """The counts by class, summed over `windows` (a layer's cells, say), one in memory at a time.
+
+    `found` holds scores, cut at `thresholds` by class (0.5 if not told); with None it holds
+    labels. `truth` is a layer of labels on the same grid with the same classes, or makes the
+    labels of a window: one band for each of `found.bands`.
+    """
+    order = _order(found, truth) if isinstance(truth, Layer) else list(range(len(found.bands)))
+    counts = dict.fromkeys(found.bands, PixelCounts())
+    for window in windows:
+        found_CHW = found.read(window).data_CHW
+        truth_CHW = truth.read(window).data_CHW if isinstance(truth, Layer) else truth(window)
+        for band, name in enumerate(found.bands):
+            found_HW = found_CHW[band]
+            if thresholds is not None:
+                found_HW = as_labels(found_HW, thresholds.get(name, 0.5))
+            counts[name] += pixel_counts(found_HW, truth_CHW[order[band]])
+    return counts
+
+
+def _order(found: Layer, truth: Layer) -> list[int]:
+    """Where the truth has each class of `found`."""
+    same_place = (truth.grid.crs, truth.grid.pixel, truth.grid.anchor)
+    if same_place != (found.grid.crs, found.grid.pixel, found.grid.anchor):
+        raise MappingError(
+            f"{truth.folder} stands on {truth.grid}; "
+            f"wanted {found.grid}, the grid of {found.folder}"
+        )
+    if not set(found.bands) <= set(truth.bands):
+        raise MappingError(
+            f"{truth.folder} holds the classes {truth.bands}; "
+            f"wanted {found.bands}, as {found.folder} has"
+        )
+    return [truth.bands.index(name) for name in found.bands]
+
+
+def share(part: float, whole: float) -> float | None:
+    """The share, or None where there is nothing to share.
+
+    >>> share(1, 4), share(0, 4), share(0, 0)
+    (0.25, 0.0, None)
+    """
+    return part / whole if whole else None
