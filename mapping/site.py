@@ -197,11 +197,18 @@ def _boundary(part: Boundary, crs: str, footprints: Sequence[BaseGeometry]) -> B
     if part.file is not None:
         return read_polygons(Polygons(file=part.file, layer=part.layer), crs)
     if part.bbox is not None:
-        bounds = transformer(part.crs, crs).transform_bounds(*part.bbox)
-        return shapely.box(*bounds)
+        # Its sides bend in another CRS, so they get points to bend at.
+        sides = shapely.segmentize(shapely.box(*part.bbox), max(_spans(part.bbox)) / 32)
+        moved: BaseGeometry = gpd.GeoSeries([sides], crs=part.crs).to_crs(crs).iloc[0]
+        return moved
     if part.place is not None:
         return _place(part.place, crs)
     return shapely.union_all(footprints)
+
+
+def _spans(bbox: tuple[float, float, float, float]) -> tuple[float, float]:
+    west, south, east, north = bbox
+    return east - west, north - south
 
 
 def _place(name: str, crs: str) -> BaseGeometry:

@@ -37,7 +37,7 @@ class Recipe(BaseModel):
     crop: Annotated[int, Field(ge=32, multiple_of=32)] = 256
     """Side of a training sample in pixels, at most a tile's."""
 
-    batch: Annotated[int, Field(gt=0)] = 8
+    batch: Annotated[int, Field(gt=0)] = 4
     """Samples in a step."""
 
     learning_rate: Annotated[float, Field(gt=0)] = 2e-3
@@ -46,7 +46,7 @@ class Recipe(BaseModel):
     weight_decay: Annotated[float, Field(ge=0)] = 1e-2
     """AdamW's, on all weights but biases and those of normalisation."""
 
-    warmup: Annotated[int, Field(ge=1)] = 20
+    warmup: Annotated[int, Field(ge=1)] = 40
     """Steps over which the learning rate rises; then it falls as half a cosine to 1 % of itself."""
 
     dice: Annotated[float, Field(ge=0)] = 1.0
@@ -64,7 +64,7 @@ class Recipe(BaseModel):
     flips: bool = False
     """Whether prediction takes the mean over a window's eight flips and turns: 8 x the time."""
 
-    evaluations: Annotated[int, Field(ge=1)] = 5
+    evaluations: Annotated[int, Field(ge=1)] = 4
     """How often figures are made on held-back tiles, the last time at the end."""
 
     window: Annotated[int, Field(gt=0)] = 512

@@ -5,11 +5,12 @@ step s is a pure function of (seed, s, i), so a training that was interrupted go
 had not been.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,11 @@ from .errors import ModelError
 from .losses import UNKNOWN
 
 Counts = NDArray[np.int64]
+Item = TypeVar("Item")
+Done = TypeVar("Done")
+
+READERS = 2
+"""Threads that read and augment while the network learns."""
 
 FEWEST_KNOWN = 0.02
 """Share of a tile that must be known and valid for it to be trained on."""
@@ -152,13 +158,13 @@ def build_samples(
             f"{imagery.grid}"
         )
     trained, held = _Count(), _Count()
-    for cell in imagery.cells():
-        for strip in _strips(imagery, cell):
-            pixels, labels_KHW = read_tile(imagery, labels, strip)
-            for tile in strip.lattice(imagery.grid.tile):
-                at = tile.slices(strip)
-                count = held if held_back(tile) else trained
-                count.add(tile, pixels.data_CHW[:, *at], pixels.valid_HW[at], labels_KHW[:, *at])
+    strips = [strip for cell in imagery.cells() for strip in _strips(imagery, cell)]
+    reads = in_order(partial(read_tile, imagery, labels), strips)
+    for strip, (pixels, labels_KHW) in zip(strips, reads, strict=True):
+        for tile in strip.lattice(imagery.grid.tile):
+            at = tile.slices(strip)
+            count = held if held_back(tile) else trained
+            count.add(tile, pixels.data_CHW[:, *at], pixels.valid_HW[at], labels_KHW[:, *at])
     index = trained.index(imagery, labels)
     if not index.tiles:
         reasons = ", ".join(f"{n} {why}" for why, n in index.left_out.items()) or "no cells"
@@ -233,16 +239,21 @@ def read_tile(imagery: Layer, labels: Layer, window: Window) -> tuple[Pixels, ND
     return pixels, labels_KHW
 
 
-def ahead(
-    samples: Samples, steps: range, size: int, threads: ThreadPoolExecutor, depth: int = 2
-) -> Iterator[Batch]:
-    """The batches of `steps`, in order, each begun `depth` steps before it is wanted."""
-    draw = partial(samples.batch, size=size)
-    waiting = [threads.submit(draw, step) for step in steps[:depth]]
-    for step in steps:
-        if step + depth < steps.stop:
-            waiting.append(threads.submit(draw, step + depth))
-        yield waiting.pop(0).result()
+def in_order(
+    work: Callable[[Item], Done], items: Iterable[Item], readers: int = READERS
+) -> Generator[Done, None, None]:
+    """Do the same to each item in threads, a few ahead of what is taken; results in order."""
+    waiting: deque[Future[Done]] = deque()
+    with ThreadPoolExecutor(readers, thread_name_prefix="samples") as threads:
+        try:
+            for item in items:
+                waiting.append(threads.submit(work, item))
+                if len(waiting) > readers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:  # whoever takes may stop early
+            threads.shutdown(cancel_futures=True)
 
 
 def _span(middle: int, length: int, side: int, random: np.random.Generator) -> slice:

@@ -7,10 +7,10 @@ FOLDER/NAME.png                a tile as image, labels and scores
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
@@ -25,7 +25,7 @@ from .card import Card
 from .learner import Learner
 from .log import Report, log_to
 from .recipe import Recipe
-from .samples import Batch, Index, Samples, ahead, build_samples
+from .samples import Batch, Index, Samples, build_samples, in_order
 from .schedule import budget_of_steps, learning_rate, steps_for
 from .training import (
     EARLY_TILES,
@@ -40,7 +40,6 @@ from .training import (
 from .unet import pick_device
 
 _LIBRARIES = ("torch", "segmentation-models-pytorch", "timm", "numpy")
-_READERS = 2
 _SAVE_EVERY = 100
 _TELL_EVERY = 10
 _FIRST_SLOW = 2
@@ -151,14 +150,10 @@ def _step(run: Training, batch: Batch, steps: int) -> None:
         run.losses.clear()
 
 
-@contextmanager
-def _batches(run: Training, steps: range) -> Iterator[Iterator[Batch]]:
-    """The batches of some steps, drawn ahead by threads that end with the block."""
-    threads = ThreadPoolExecutor(_READERS, thread_name_prefix="samples")
-    try:
-        yield ahead(run.samples, steps, run.learner.recipe.batch, threads)
-    finally:
-        threads.shutdown(cancel_futures=True)
+def _batches(run: Training, steps: range) -> closing[Generator[Batch, None, None]]:
+    """The batches of some steps, drawn ahead by threads that end with the `with` block."""
+    draw = partial(run.samples.batch, size=run.learner.recipe.batch)
+    return closing(in_order(draw, steps))
 
 
 def _shuffled(index: Index, seed: int) -> Index:

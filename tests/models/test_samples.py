@@ -1,14 +1,16 @@
 """Samples: what is counted is there, what is drawn is pure, labels stay with their pixels."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from orthotrace.models.errors import ModelError
 from orthotrace.models.losses import UNKNOWN
-from orthotrace.models.samples import Samples, ahead, build_samples, read_tile
+from orthotrace.models.samples import Samples, build_samples, in_order, read_tile
 from orthotrace.tiling.grid import Cell, Window
 from orthotrace.tiling.layer import Layer, Pixels
 
@@ -85,11 +87,30 @@ def test_rare_classes_are_aimed_at_as_often_as_common_ones(place: Place) -> None
 
 def test_batches_drawn_ahead_are_the_same_in_the_same_order(place: Place) -> None:
     samples = drawn(place, jitter=0.2)
-    with ThreadPoolExecutor(2) as threads:
-        found = list(ahead(samples, range(3, 9), 2, threads))
+    found = list(in_order(partial(samples.batch, size=2), range(3, 9)))
     assert len(found) == 6
     for step, batch in zip(range(3, 9), found, strict=True):
         assert np.array_equal(batch.data_NCHW, samples.batch(step, 2).data_NCHW)
+
+
+@given(st.lists(st.integers(), max_size=20), st.integers(1, 4))
+def test_work_in_threads_is_a_map(items: list[int], readers: int) -> None:
+    assert list(in_order(lambda item: item * 2, items, readers)) == [item * 2 for item in items]
+
+
+def test_a_failure_comes_out_at_its_place_and_nothing_hangs() -> None:
+    results = in_order(lambda item: 6 // item, [1, 2, 0, 3])
+    assert [next(results), next(results)] == [6, 3]
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+
+
+def test_who_takes_may_stop_early() -> None:
+    begun: list[int] = []
+    results = in_order(begun.append, range(1000))
+    next(results)
+    results.close()
+    assert len(begun) < 10
 
 
 def test_labels_are_unknown_where_there_is_no_imagery(place: Place) -> None:

@@ -124,7 +124,7 @@ def test_minutes_become_steps_once_and_the_same_steps_are_the_same_weights(
             return self.now
 
     clock = Clock()
-    timed = tiny.model_copy(update={"minutes": 1.0, "steps": None})
+    timed = tiny.model_copy(update={"minutes": 0.75, "steps": None})
     events = run(place, timed, tmp_path / "timed", clock=clock)
     steps = next(event.steps for event in events if event.kind == "budget")
     assert steps is not None and steps > tiny.warmup
@@ -169,7 +169,7 @@ def test_without_held_back_tiles_thresholds_are_one_half(
 
 
 def test_it_learns(place: Place, tiny: Recipe, tmp_path: Path) -> None:
-    recipe = tiny.model_copy(update={"steps": 60, "batch": 8, "ema": 0.9, "learning_rate": 1e-2})
+    recipe = tiny.model_copy(update={"steps": 40, "batch": 4, "ema": 0.9, "learning_rate": 1e-2})
     events = run(place, recipe, tmp_path)
     losses = [event.values["loss"] for event in events if event.kind == "step"]
     assert losses[-1] < 0.7 * losses[0]

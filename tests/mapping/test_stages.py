@@ -1,0 +1,185 @@
+"""The whole pipeline on a tiny county: what is done, what is left alone, and the same bytes."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import geopandas as gpd
+import numpy as np
+import pytest
+import rasterio
+from orthotrace.mapping.errors import CellsFailed, MappingError
+from orthotrace.mapping.progress import Silent
+from orthotrace.mapping.region import read_region
+from orthotrace.mapping.session import Settings, Verb
+from orthotrace.mapping.site import resolve
+from orthotrace.mapping.stages import find_region, new_region, plan, run_to
+
+Write = Callable[..., Path]
+
+
+def run(last: Verb, region: Path, data: Path, settings: Settings | None = None) -> Path:
+    return run_to(last, region, data, settings or Settings(), Silent())
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Every file but the training's log, which tells seconds."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.suffix != ".jsonl"
+    }
+
+
+def times(folder: Path, pattern: str) -> Mapping[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in folder.glob(pattern)}
+
+
+def test_everything_is_made_and_a_second_run_gives_the_same_bytes(
+    tiny: Write, tmp_path: Path
+) -> None:
+    page = run("view", tiny(), tmp_path / "one")
+    site = page.parents[1]
+    for name in ("tiny.gpkg", "roads.parquet", "buildings.parquet", "report.md", "picture.png"):
+        assert (page.parent / name).stat().st_size > 0, name
+    first = digests(site)
+    before = times(site, "*/*.tif")
+
+    run("view", tiny(), tmp_path / "one")
+    assert times(site, "*/*.tif") == before, "what was up to date was done again"
+    assert digests(site) == first
+
+    run("view", tiny(), tmp_path / "two")
+    other = digests(tmp_path / "two" / "tiny")
+    assert {name for name in first if first[name] != other.get(name)} == set()
+
+
+def test_cells_of_another_size_change_no_pixel_of_imagery_and_labels(
+    tiny: Write, tmp_path: Path
+) -> None:
+    for cell in (128, 512):
+        run("label", tiny(cell), tmp_path / str(cell))
+    for layer in ("imagery", "labels-g0"):
+        small, large = (_whole(tmp_path / str(cell) / "tiny" / layer) for cell in (128, 512))
+        assert np.array_equal(small, large)
+
+
+def _whole(folder: Path) -> np.ndarray:
+    """The 384 x 384 px in the middle of a layer, at one place whatever its cells."""
+    with rasterio.open(folder / "index.vrt") as source:
+        row, col = source.index(499_780.0, 4_052_900.0)
+        return source.read(window=rasterio.windows.Window(col - 100, row - 100, 200, 200))
+
+
+def test_ended_half_way_only_the_rest_is_done(tiny: Write, tmp_path: Path) -> None:
+    region = tiny()
+    whole = run("label", region, tmp_path / "whole").parents[1]
+    site = run("label", region, tmp_path / "cut").parents[1]
+    lost = sorted((site / "labels-g0").glob("r*.tif"))[1]
+    kept = times(site, "labels-g0/r*.tif")
+    lost.unlink()
+    run("label", region, tmp_path / "cut")
+    again = times(site, "labels-g0/r*.tif")
+    assert {name for name in kept if kept[name] != again[name]} == {lost.name}
+    assert digests(site) == digests(whole)
+
+
+def test_a_changed_width_makes_labels_stale_and_leaves_imagery_alone(
+    tiny: Write, tmp_path: Path
+) -> None:
+    site = run("label", tiny(), tmp_path).parents[1]
+    imagery, labels = times(site, "imagery/r*.tif"), digests(site / "labels-g0")
+    run("label", tiny(more="[labels]\nguard_m = 3.0\n"), tmp_path)
+    assert times(site, "imagery/r*.tif") == imagery
+    changed = digests(site / "labels-g0")
+    assert any(labels[name] != changed[name] for name in labels if name.endswith(".tif"))
+
+
+def test_dask_gives_the_same_bytes(tiny: Write, tmp_path: Path) -> None:
+    region = tiny()
+    run("label", region, tmp_path / "loop")
+    run("label", region, tmp_path / "dask", Settings(workers=2))
+    assert digests(tmp_path / "loop" / "tiny") == digests(tmp_path / "dask" / "tiny")
+
+
+def test_a_cell_that_fails_is_named_and_the_others_are_done(tiny: Write, tmp_path: Path) -> None:
+    region = tiny()
+    site = run("tile", region, tmp_path).parents[1]
+    torn = sorted((site / "imagery").glob("r*.tif"))[0]
+    torn.write_bytes(torn.read_bytes()[:2000])
+    with pytest.raises(CellsFailed) as failed:
+        run("label", region, tmp_path)
+    assert torn.stem in str(failed.value) and "1 of" in str(failed.value)
+    cells = len(list((site / "imagery").glob("r*.tif")))
+    assert len(list((site / "labels-g0").glob("r*.tif"))) == cells - 1
+    table = gpd.read_parquet(site / "coverage.parquet").set_index("cell")
+    assert table.loc[torn.stem, "labels-g0:state"] == "failed"
+
+
+def test_refining_adds_and_deletes_nothing_that_is_mapped(tiny: Write, tmp_path: Path) -> None:
+    region = tiny()
+    run("refine", region, tmp_path)
+    site = resolve(read_region(region), tmp_path)
+    for cell in site.cells:
+        window = site.grid.window(cell)
+        before = site.labels(0).read(window).data_CHW
+        after = site.labels(1).read(window).data_CHW
+        assert (after[before == 1] == 1).all()
+        assert not ((before == 255) & (after == 0) & ~_hidden(site, window)).any()
+
+
+def _hidden(site, window) -> np.ndarray:  # type: ignore[no-untyped-def]
+    """Pixels of objects that were hidden from generation 0 and are not from the last."""
+    from orthotrace.mapping.rasters import label_rules, mapped_areas, nearby_features
+    from orthotrace.tiling.labels import burn
+
+    rules = label_rules(site)
+    near = nearby_features(site.folder / "osm", rules, site.grid, window)
+    valid_HW = site.imagery.read(window).valid_HW
+    return burn(rules, site.grid, window, near, mapped_areas(site), valid_HW) != 255
+
+
+def test_the_plan_of_each_verb_ends_with_it(tiny: Write, tmp_path: Path) -> None:
+    site = resolve(read_region(tiny()), tmp_path)
+
+    def verbs(last: Verb, generation: int | None = None) -> list[str]:
+        return [f"{stage.verb}{g}" for stage, g in plan(site, last, generation)]
+
+    assert verbs("label") == ["tile0", "label0"]
+    assert verbs("train") == ["tile0", "label0", "train0"]
+    assert verbs("refine")[-1] == "refine0"
+    assert verbs("trace")[2:] == ["train0", "predict0", "refine0", "train1", "predict1", "trace1"]
+    assert verbs("trace", 0)[2:] == ["train0", "predict0", "trace0"]
+    assert verbs("view")[-4:] == ["compare1", "export1", "evaluate1", "view1"]
+
+
+def test_a_boundary_without_imagery_says_both_extents(tiny: Write, tmp_path: Path) -> None:
+    text = tiny().read_text().replace("[boundary]\nfile", "[boundary]\nbbox = [-77, 36, -76, 37]\n#")
+    (tmp_path / "far.toml").write_text(text)
+    with pytest.raises(MappingError, match=r"-78\.0.*36\.6.* -77\.0.*, 3[56]\.\d+, -7[56]\.\d+"):
+        run("tile", tmp_path / "far.toml", tmp_path)
+
+
+def test_a_generation_that_the_region_has_not_is_said(tiny: Write, tmp_path: Path) -> None:
+    with pytest.raises(MappingError, match=r"refine\.rounds"):
+        run("train", tiny(), tmp_path, Settings(generation=5))
+
+
+def test_a_region_that_is_not_there_is_told_how_to_make(tmp_path: Path) -> None:
+    (tmp_path / "other.toml").touch()
+    with pytest.raises(MappingError, match=r"other.*orthotrace tile town --imagery"):
+        find_region("town", tmp_path)
+
+
+def test_a_new_region_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("scene.tif", "town.osm.pbf"):
+        (tmp_path / name).touch()
+    path = new_region("town", ["scene.tif"], Path("town.osm.pbf"))
+    assert read_region(path).sources.osm == tmp_path / "town.osm.pbf"
+    with pytest.raises(MappingError, match="there already"):
+        new_region("town", ["scene.tif"], Path("town.osm.pbf"))
+    with pytest.raises(MappingError, match=r"gone\.tif is not there"):
+        new_region("city", ["gone.tif"], Path("town.osm.pbf"))
+    with pytest.raises(MappingError, match="has both"):
+        new_region("city", ["scene.tif"], None)
