@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-VERBS := tile label train predict refine trace compare evaluate export view run
+VERBS := tile label train predict refine trace map compare evaluate export view run
 
 # What a verb is given: make train REGION=demo MINUTES=10 WORKERS=2
 OPTIONS := $(if $(MINUTES),--minutes $(MINUTES)) $(if $(WORKERS),--workers $(WORKERS)) $(ARGS)
@@ -21,7 +21,7 @@ demo: .venv/.installed  ## Make a small county, map it, open the map (minutes; n
 	$(BIN)/orthotrace demo $(ARGS)
 
 test: .venv/.installed-dev  ## All tests
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses auto $(ARGS)
 
 $(VERBS): .venv/.installed
 	@test -n "$(REGION)" || { echo "make $@ needs a region: make $@ REGION=demo" >&2; exit 2; }

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from click.exceptions import Abort, ClickException
 
 from .. import OrthoTraceError, __version__
 from .errors import CellsFailed, MappingError
@@ -30,22 +29,22 @@ MENDABLE, CELLS_FAILED, INTERRUPTED = 2, 3, 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; 0 done, 2 for what a person can mend, 3 if cells failed, 130 for Ctrl-C."""
     try:
-        app(args=list(sys.argv[1:] if argv is None else argv), standalone_mode=False)
+        app(args=list(sys.argv[1:] if argv is None else argv))
     except CellsFailed as problem:
-        print(f"orthotrace: {problem}", file=sys.stderr)
-        return CELLS_FAILED
+        return _ended(CELLS_FAILED, str(problem))
     except OrthoTraceError as problem:
-        print(f"orthotrace: {problem}", file=sys.stderr)
-        return MENDABLE
-    except ClickException as problem:
-        problem.show()
-        return MENDABLE
-    except (KeyboardInterrupt, Abort):
-        print(
-            "orthotrace: stopped; what was done stays done, the next run goes on", file=sys.stderr
-        )
-        return INTERRUPTED
+        return _ended(MENDABLE, str(problem))
+    except SystemExit as end:  # how typer ends, after --help and a wrong option too
+        code = int(end.code or 0)
+        if code == INTERRUPTED:
+            return _ended(code, "stopped; what is done stays done, the next run goes on")
+        return code
     return 0
+
+
+def _ended(code: int, why: str) -> int:
+    print(f"orthotrace: {why}", file=sys.stderr)
+    return code
 
 
 # -- arguments that several verbs share ----------------------------------------------------

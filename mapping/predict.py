@@ -31,8 +31,11 @@ from .windows import View, count_windows, views
 _DEPTH = 4
 """Windows that wait between two threads: enough to even out their pace, little memory."""
 
-_CACHE_MB = 64
-"""GDAL's cache of blocks, which by default grows to a share of the machine's memory."""
+_CACHE_bytes = 64 << 20
+"""GDAL's cache of blocks, which by default grows to a share of the machine's memory.
+
+In bytes: GDAL reads a small number as megabytes, but rasterio hands it on as bytes.
+"""
 
 Put = Callable[[Window, NDArray[np.uint8]], None]
 """Takes the stored scores KHW of one window."""
@@ -96,7 +99,7 @@ def score_scene(
     """
     if out.exists() and out.samefile(path):
         raise MappingError(f"{out} is the image itself; wanted another file for its scores")
-    with rasterio.Env(GDAL_CACHEMAX=_CACHE_MB):
+    with rasterio.Env(GDAL_CACHEMAX=_CACHE_bytes):
         _score_scene(open_scene(path), load_scorer(model, device, flips), out, progress or Silent())
     return out
 
@@ -126,8 +129,9 @@ def predict(
 
     def store(scored: tuple[View, NDArray[np.float32]]) -> None:
         view, score_KHW = scored
-        kept_KHW = score_KHW[:, *view.kept.slices(view.window)]
-        put(view.kept, to_bytes(np.where(view.valid_HW, kept_KHW, np.float32(np.nan))))
+        stored_KHW = to_bytes(score_KHW[:, *view.kept.slices(view.window)])
+        stored_KHW[:, ~view.valid_HW] = NODATA
+        put(view.kept, stored_KHW)
 
     with closing(ahead(seen, _DEPTH)) as coming, behind(store, _DEPTH) as hand_over:
         for view, score_KHW in score_views(coming, scorer, say):

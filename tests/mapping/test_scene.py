@@ -23,9 +23,7 @@ MakeModel = Callable[..., Path]
 def model(tmp_path: Path) -> MakeModel:
     """Writes a model that knows nothing: any bands, type and pixel size."""
 
-    def write(
-        bands: tuple[str, ...] = RGB, dtype: str = "uint8", pixel_m: float = 1.0
-    ) -> Path:
+    def write(bands: tuple[str, ...] = RGB, dtype: str = "uint8", pixel_m: float = 1.0) -> Path:
         card = Card(
             classes=("road", "building"),
             bands=bands,
@@ -112,7 +110,9 @@ def test_other_bands_than_the_models_are_one_sentence(
         wanted = model(("red", "green", "nir"))  # the same number is not the same bands
         image = write_image(tmp_path / "scene.tif", noise(3))
         said = "nir"
-    told = refused(["map", str(image), "--model", str(wanted), "-o", str(tmp_path / "m.gpkg")], capsys)
+    told = refused(
+        ["map", str(image), "--model", str(wanted), "-o", str(tmp_path / "m.gpkg")], capsys
+    )
     assert said in told and "scene.tif" in told
     assert not (tmp_path / "m.gpkg").exists()
 

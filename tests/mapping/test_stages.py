@@ -154,7 +154,9 @@ def test_the_plan_of_each_verb_ends_with_it(tiny: Write, tmp_path: Path) -> None
 
 
 def test_a_boundary_without_imagery_says_both_extents(tiny: Write, tmp_path: Path) -> None:
-    text = tiny().read_text().replace("[boundary]\nfile", "[boundary]\nbbox = [-77, 36, -76, 37]\n#")
+    text = (
+        tiny().read_text().replace("[boundary]\nfile", "[boundary]\nbbox = [-77, 36, -76, 37]\n#")
+    )
     (tmp_path / "far.toml").write_text(text)
     with pytest.raises(MappingError, match=r"-78\.0.*36\.6.* -77\.0.*, 3[56]\.\d+, -7[56]\.\d+"):
         run("tile", tmp_path / "far.toml", tmp_path)
