@@ -224,7 +224,6 @@ def _write_gpkg(path: Path, layers: Sequence[MapLayer], notice: Notice) -> None:
                 geometry_type=_kind(layer),
                 layer_options={"DESCRIPTION": told["description"]},
                 layer_metadata={key: told[key] for key in ("licence", "attribution")},
-                dataset_metadata={"attribution": told["attribution"]},
             )
 
 

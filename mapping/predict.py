@@ -28,10 +28,10 @@ from .scorer import Say, Scorer, load_scorer, score_views
 from .scores_file import scores_file
 from .windows import View, count_windows, views
 
-_DEPTH = 4
+_DEPTH = 3
 """Windows that wait between two threads: enough to even out their pace, little memory."""
 
-_CACHE_bytes = 64 << 20
+_CACHE_bytes = 32 << 20
 """GDAL's cache of blocks, which by default grows to a share of the machine's memory.
 
 In bytes: GDAL reads a small number as megabytes, but rasterio hands it on as bytes.
@@ -109,7 +109,7 @@ def _score_scene(scene: Scene, scorer: Scorer, out: Path, told: Progress) -> Non
     area = footprint(scene, grid)
     with (
         told.bar("predict", count_windows(area, card.window)) as advance,
-        scores_file(out, grid, area, card.window, card.classes, _tags(scorer)) as file,
+        scores_file(out, grid, area, card.classes, _tags(scorer)) as file,
     ):
         predict(scene_views(scene, grid, area, scorer), scorer, file.put, told.say, advance)
 

@@ -25,55 +25,69 @@ Bytes = NDArray[np.uint8]
 class ScoresFile:
     """Takes stored scores window by window; what no window covers is nodata.
 
-    The blocks stand on the file's own corner and the windows on the grid's lattice, so rows are
-    held until a row of blocks is whole: `side` + BLOCK_px bytes for each column and class.
+    The blocks stand on the file's own corner and the windows on the grid's lattice, so rows of
+    blocks are held until the windows have passed them: two more than a window is high, at most.
     """
 
-    def __init__(self, target: rasterio.io.DatasetWriter, area: Window, side: int) -> None:
+    def __init__(self, target: rasterio.io.DatasetWriter, area: Window) -> None:
         self._target, self._area = target, area
-        self._top = 0
-        """Row of the file that is held first."""
-        held = (target.count, side + BLOCK_px, area.width)
-        self._rows_KHW = np.full(held, NODATA, np.uint8)
+        self._held: dict[int, Bytes] = {}
+        """Rows of blocks KHW by their number, those that a window has touched."""
+        self._written = 0
+        """How many rows of blocks are in the file."""
         self.checksums: list[tuple[RasterWindow, int]] = []
 
     def put(self, window: Window, scores_KHW: Bytes) -> None:
-        """Take a window inside the area, no higher than the one before."""
-        rows, cols = window.slices(self._area)
-        self._write_above(rows.start - rows.start % BLOCK_px)
-        rows = slice(rows.start - self._top, rows.stop - self._top)
-        self._rows_KHW[:, rows, cols] = scores_KHW
+        """Take a window inside the area, its top no higher than that of the one before."""
+        first = (window.top - self._area.top) // BLOCK_px
+        self._write_before(first)
+        for number in range(first, -(-(window.bottom - self._area.top) // BLOCK_px)):
+            row = self._row(number)
+            part = window.overlap(row)
+            if number not in self._held:
+                self._held[number] = self._empty(row)
+            if part is not None:
+                found_KHW = scores_KHW[:, *part.slices(window)]
+                self._held[number][:, *part.slices(row)] = found_KHW
 
     def finish(self) -> None:
         """Write what is still held, and nodata down to the last row."""
-        self._write_above(self._area.height)
+        self._write_before(-(-self._area.height // BLOCK_px))
 
-    def _write_above(self, row: int) -> None:
-        while self._top < row:
-            height = min(BLOCK_px, self._area.height - self._top)
-            at = RasterWindow(0, self._top, self._area.width, height)
-            whole_KHW = self._rows_KHW[:, :height]
-            self._target.write(whole_KHW, window=at)
-            self.checksums.append((at, zlib.crc32(whole_KHW.tobytes())))
-            self._rows_KHW[:, :-BLOCK_px] = self._rows_KHW[:, BLOCK_px:]
-            self._rows_KHW[:, -BLOCK_px:] = NODATA
-            self._top += BLOCK_px
+    def _write_before(self, number: int) -> None:
+        while self._written < number:
+            row = self._row(self._written)
+            scores_KHW = self._held.pop(self._written, None)
+            if scores_KHW is None:
+                scores_KHW = self._empty(row)
+            at = RasterWindow.from_slices(*row.slices(self._area))
+            self._target.write(scores_KHW, window=at)
+            self.checksums.append((at, zlib.crc32(scores_KHW)))
+            self._written += 1
+
+    def _row(self, number: int) -> Window:
+        """A row of blocks, as a window of the grid."""
+        area, top = self._area, self._area.top + number * BLOCK_px
+        return Window(top, area.left, min(top + BLOCK_px, area.bottom), area.right)
+
+    def _empty(self, row: Window) -> Bytes:
+        return np.full((self._target.count, *row.shape), NODATA, np.uint8)
 
 
 @contextmanager
 def scores_file(
-    path: Path, grid: Grid, area: Window, side: int, classes: Sequence[str], tags: Mapping[str, str]
+    path: Path, grid: Grid, area: Window, classes: Sequence[str], tags: Mapping[str, str]
 ) -> Iterator[ScoresFile]:
     """A scores GeoTIFF over `area` of the grid, written beside `path`, compared and renamed.
 
-    It takes windows of up to `side` pixels. MappingError if it does not read back as written.
+    MappingError if it does not read back as it was written.
     """
     checksums: list[tuple[RasterWindow, int]] = []
 
     def check(part: Path) -> None:
         with rasterio.open(part) as found:
             for at, wanted in checksums:
-                if zlib.crc32(found.read(window=at).tobytes()) != wanted:
+                if zlib.crc32(found.read(window=at)) != wanted:
                     raise MappingError(
                         f"{path} does not read back as it was written; is the disk whole?"
                     )
@@ -99,7 +113,7 @@ def scores_file(
             target.descriptions = tuple(classes)
             target.colorinterp = colours(classes)
             target.update_tags(**tags)
-            file = ScoresFile(target, area, side)
+            file = ScoresFile(target, area)
             yield file
             file.finish()
         checksums.extend(file.checksums)

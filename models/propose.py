@@ -21,6 +21,9 @@ Counts = NDArray[np.int64]
 UNSURE_RECALL = 0.9
 """From the score on that finds this share of the hidden objects, a pixel is no longer a sure no."""
 
+UNSURE_PART = 0.5
+"""But not below this part of the sure score, or half the map would be unknown."""
+
 FEWEST = 50
 """Hidden pixels below which no threshold is believed."""
 
@@ -80,7 +83,7 @@ def choose_thresholds(tally: Tally) -> Thresholds | None:
     share = _from_above(tally.everywhere) / tally.everywhere.sum()
     merit = np.divide(recall**2, share, out=np.zeros_like(share), where=share > 0)
     sure = 1 + int(np.argmax(merit[1:]))
-    unsure = max(1, int(np.flatnonzero(recall >= UNSURE_RECALL).max(initial=1)))
+    unsure = max(int(np.flatnonzero(recall >= UNSURE_RECALL).max()), round(UNSURE_PART * sure), 1)
     return Thresholds(sure / LEVELS, min(unsure, sure) / LEVELS, float(recall[sure]))
 
 

@@ -40,7 +40,7 @@ class Recipe(BaseModel):
     batch: Annotated[int, Field(gt=0)] = 4
     """Samples in a step."""
 
-    learning_rate: Annotated[float, Field(gt=0)] = 2e-3
+    learning_rate: Annotated[float, Field(gt=0)] = 4e-3
     """AdamW's, at its highest."""
 
     weight_decay: Annotated[float, Field(ge=0)] = 1e-2

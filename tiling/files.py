@@ -41,6 +41,7 @@ def written_beside(path: Path, check: Callable[[Path], None] = lambda part: None
         check(part)
         _sync(part)
         os.replace(part, path)
+        remove(part)  # what GDAL put beside it
     except BaseException as problem:
         full = is_full(path.parent, problem)
         remove(part)

@@ -90,7 +90,8 @@ def test_a_geopackage_keeps_finds_and_what_is_joined_with_osm_apart(tmp_path: Pa
         assert told["crs"] == UTM
         assert "ODbL-1.0" in told["layer_metadata"]["DESCRIPTION"]
         assert "USDA NAIP 2022" in told["layer_metadata"]["attribution"]
-        assert "OpenStreetMap contributors" in told["dataset_metadata"]["attribution"]
+        assert "OpenStreetMap contributors" in told["layer_metadata"]["attribution"]
+    assert [file.name for file in tmp_path.iterdir()] == [path.name], "a side-car was left"
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "fgb", "geojson"])

@@ -29,7 +29,7 @@ def test_what_is_put_is_read_back(
     area = Window(top, 5, top + height, 75)
     wanted = np.full((2, *area.shape), 255, np.uint8)
     path, chance = tmp_path / "scores.tif", np.random.default_rng(1)
-    with scores_file(path, GRID, area, side, ("road", "building"), {}) as file:
+    with scores_file(path, GRID, area, ("road", "building"), {}) as file:
         for number, square in enumerate(area.lattice(side)):
             kept = square.overlap(area)
             if kept is not None and number not in left_out:
@@ -44,7 +44,7 @@ def test_a_file_that_does_not_read_back_never_takes_its_name(tmp_path: Path) -> 
     area, path = Window(0, 0, 300, 40), tmp_path / "scores.tif"
     with (
         pytest.raises(MappingError, match=r"scores\.tif does not read back"),
-        scores_file(path, GRID, area, 64, ("road",), {}) as file,
+        scores_file(path, GRID, area, ("road",), {}) as file,
     ):
         file.put(Window(0, 0, 64, 40), np.zeros((1, 64, 40), np.uint8))
         file.checksums.append((rasterio.windows.Window(0, 0, 40, 1), 12345))

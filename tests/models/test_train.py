@@ -1,7 +1,8 @@
 """A training is a function of its steps: cut off and gone on with, it makes the same bytes."""
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from matplotlib.image import imread
 from orthotrace.models.card import load_model
 from orthotrace.models.errors import ModelError
 from orthotrace.models.held import hold_back
-from orthotrace.models.log import Event
+from orthotrace.models.log import Event, Report
 from orthotrace.models.recipe import Recipe
 from orthotrace.models.train import train
 from orthotrace.models.unet import model_of
@@ -31,8 +32,22 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def run(place: Place, recipe: Recipe, folder: Path, **told: object) -> list[Event]:
+def run(
+    place: Place,
+    recipe: Recipe,
+    folder: Path,
+    *,
+    region: str = "made-up",
+    clock: Callable[[], float] = time.monotonic,
+    also: Report = lambda event: None,
+) -> list[Event]:
+    """Train to FOLDER/g0.safetensors with a fifth of the tiles held back; what was told."""
     events: list[Event] = []
+
+    def report(event: Event) -> None:
+        events.append(event)
+        also(event)
+
     imagery, labels = place
     held = hold_back(imagery.grid, imagery.cells(), 0.2, 0)
     train(
@@ -42,8 +57,9 @@ def run(place: Place, recipe: Recipe, folder: Path, **told: object) -> list[Even
         path=folder / "g0.safetensors",
         held_back=held.__contains__,
         device="cpu",
-        report=events.append,
-        **told,  # type: ignore[arg-type]
+        data={"region": region},
+        clock=clock,
+        report=report,
     )
     return events
 
@@ -51,7 +67,7 @@ def run(place: Place, recipe: Recipe, folder: Path, **told: object) -> list[Even
 def test_a_training_leaves_a_model_its_card_a_log_and_a_picture(
     place: Place, tiny: Recipe, tmp_path: Path
 ) -> None:
-    events = run(place, tiny, tmp_path, data={"region": "made-up"})
+    events = run(place, tiny, tmp_path)
     model = load_model(tmp_path / "g0.safetensors")
     card = model.card
     assert card.classes == ("road", "building") and card.bands == ("red", "green", "blue")
@@ -67,33 +83,16 @@ def test_a_training_leaves_a_model_its_card_a_log_and_a_picture(
     assert imread(tmp_path / "g0.png").shape == (32, 3 * 32 + 2 * 8, 4)
 
 
-class Cut(Exception):
-    """Ends a training from within, as a kill would."""
-
-
-def cut_at(step: int) -> object:
-    def report(event: Event) -> None:
-        if event.kind == "picture" and event.step > step:
-            raise Cut
-
-    return report
-
-
-def test_cut_off_and_gone_on_with_it_is_the_same_bytes(
+def test_interrupted_and_gone_on_with_it_is_the_same_bytes(
     place: Place, tiny: Recipe, tmp_path: Path
 ) -> None:
+    def interrupt(event: Event) -> None:
+        if event.kind == "picture" and event.step > 3:
+            raise KeyboardInterrupt
+
     run(place, tiny, tmp_path / "unbroken")
-    imagery, labels = place
-    with pytest.raises(Cut):
-        train(
-            imagery,
-            labels,
-            tiny,
-            path=tmp_path / "broken" / "g0.safetensors",
-            held_back=hold_back(imagery.grid, imagery.cells(), 0.2, 0).__contains__,
-            device="cpu",
-            report=cut_at(3),  # type: ignore[arg-type]
-        )
+    with pytest.raises(KeyboardInterrupt):
+        run(place, tiny, tmp_path / "broken", also=interrupt)
     assert not (tmp_path / "broken" / "g0.safetensors").exists()
     events = run(place, tiny, tmp_path / "broken")
     assert "going on from step 3" in events[0].text
@@ -106,7 +105,7 @@ def test_the_state_of_another_training_is_not_gone_on_from(
     place: Place, tiny: Recipe, tmp_path: Path
 ) -> None:
     run(place, tiny, tmp_path)
-    events = run(place, tiny.model_copy(update={"seed": 1}), tmp_path)
+    events = run(place, tiny, tmp_path, region="another")
     assert "going on" not in events[0].text
     assert [event.step for event in events if event.kind == "figures"] == [3, 6]
 
