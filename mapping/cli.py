@@ -86,6 +86,7 @@ def _version(
 def demo(
     seed: Annotated[int, typer.Option(help="Another seed is another county.")] = 0,
     minutes: Annotated[float, typer.Option(min=0.1, help="Time for each of two trainings.")] = 1.5,
+    device: Device = None,
     data: DataFolder = Path("data"),
     show: Annotated[bool, typer.Option("--open/--no-open", help="Open the map at the end.")] = True,
 ) -> None:
@@ -97,7 +98,7 @@ def demo(
     """
     from .demo import run_demo
 
-    page = run_demo(data, seed=seed, minutes=minutes, progress=Progress())
+    page = run_demo(data, seed=seed, minutes=minutes, progress=Progress(), device=device)
     print(f"the map: {page}")
     if show:
         _open(page)
@@ -328,7 +329,7 @@ def run(
 def _run(last: Verb, region: str, data: Path, settings: Settings) -> Path:
     from . import stages  # here, since torch and Dask take seconds that --help need not wait for
 
-    result = stages.run_to(last, stages.find_region(region), data, settings, Progress())
+    result = stages.run_to(last, stages.find_region(region, data), data, settings, Progress())
     print(f"{last}: {result}")
     return result
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as Grid
 
+from ..tiling.files import written_beside
 from .county.make import County, make_county
 from .progress import Progress
 from .session import Settings
@@ -15,35 +16,44 @@ from .viewer.report import Table, words
 
 NAME = "demo"
 
+MINUTES = 1.5
+"""For each of the two trainings."""
+
 
 def run_demo(
-    data: Path, *, seed: int, minutes: float, progress: Progress, settings: Settings | None = None
+    data: Path, *, seed: int, minutes: float, progress: Progress, device: str | None = None
 ) -> Path:
     """Make the county of a seed, run every stage on it, print its scores; the map page."""
-    progress.say(f"making a county from seed {seed}")
-    county = make_county(data / NAME / "county", seed)
-    region = write_region(county, seed=seed, minutes=minutes)
-    page = run_to("view", region, data, settings or Settings(), progress)
+    region = data / NAME / "region.toml"
+    if not region.exists() or not region.read_text().startswith(_head(seed)):
+        progress.say(f"making a county from seed {seed}")
+        write_region(region, make_county(data / NAME / "county", seed), seed)
+    settings = Settings(minutes=minutes, device=device)
+    page = run_to("view", region, data, settings, progress)
     console = Console()
     for table in report_tables(data / NAME / "map" / "report.json", "scores"):
         console.print(_screen_table(table))
     return page
 
 
-def write_region(county: County, *, seed: int, minutes: float) -> Path:
-    """The county's region file, beside its files; the same arguments, the same bytes."""
-    path = county.folder / f"{NAME}.toml"
-    quads = ", ".join(json.dumps(str(quad.relative_to(county.folder))) for quad in county.imagery)
-    path.write_text(
-        f"""# The demo's county, made from seed {seed}.
+def write_region(path: Path, county: County, seed: int) -> Path:
+    """The county's region file, in the folder above the county's."""
+
+    def told(file: Path) -> str:
+        return json.dumps(str(file.relative_to(path.parent)))
+
+    with written_beside(path) as part:
+        part.write_text(
+            f"""{_head(seed)}
+# `orthotrace VERB {NAME}` and `make VERB REGION={NAME}` find it here.
 
 [sources]
-imagery = [{quads}]
-osm = "{county.osm.name}"
+imagery = [{", ".join(map(told, county.imagery))}]
+osm = {told(county.osm)}
 imagery_attribution = "made up by OrthoTrace"
 
 [boundary]
-file = "{county.boundary.name}"
+file = {told(county.boundary)}
 
 [grid]
 crs = "{county.crs}"
@@ -55,17 +65,22 @@ tile = 256
 share = 0.12
 
 [truth]
-file = "{county.truth.name}"
+file = {told(county.truth)}
 
 [refine]
 rounds = 1
 
 [recipe]
-minutes = {minutes}
+minutes = {MINUTES}
 seed = {seed}
 """
-    )
+        )
     return path
+
+
+def _head(seed: int) -> str:
+    """The first line of the region file, by which a county of the same seed is known again."""
+    return f"# The demo's county, made from seed {seed}."
 
 
 def _screen_table(table: Table) -> Grid:

@@ -28,7 +28,7 @@ from .scorer import Say, Scorer, load_scorer, score_views
 from .scores_file import scores_file
 from .windows import View, count_windows, views
 
-_DEPTH = 3
+_DEPTH = 2
 """Windows that wait between two threads: enough to even out their pace, little memory."""
 
 _CACHE_bytes = 32 << 20

@@ -44,11 +44,10 @@ class ScoresFile:
         for number in range(first, -(-(window.bottom - self._area.top) // BLOCK_px)):
             row = self._row(number)
             part = window.overlap(row)
-            if number not in self._held:
-                self._held[number] = self._empty(row)
-            if part is not None:
-                found_KHW = scores_KHW[:, *part.slices(window)]
-                self._held[number][:, *part.slices(row)] = found_KHW
+            if part is not None:  # They always overlap; this tells the type checker.
+                if number not in self._held:
+                    self._held[number] = self._empty(row)
+                self._held[number][:, *part.slices(row)] = scores_KHW[:, *part.slices(window)]
 
     def finish(self) -> None:
         """Write what is still held, and nodata down to the last row."""

@@ -97,18 +97,22 @@ def run_to(
     return result
 
 
-def find_region(told: str, folder: Path = Path("regions")) -> Path:
-    """The region file of a name, or the file itself; MappingError that lists what there is."""
+def find_region(told: str, data: Path, regions: Path = Path("regions")) -> Path:
+    """The region file of a name, or the file itself; MappingError that lists what there is.
+
+    A region that was made, not written (the demo's), has its file with its data.
+    """
     if told.endswith(".toml"):
         return Path(told)
-    path = folder / f"{told}.toml"
-    if not path.exists():
-        known = ", ".join(sorted(found.stem for found in folder.glob("*.toml"))) or "none yet"
-        raise MappingError(
-            f"{path} is not there; regions here: {known}. A new one: "
-            f"orthotrace tile {told} --imagery scene.tif --osm extract.osm.pbf"
-        )
-    return path
+    for path in (regions / f"{told}.toml", data / told / "region.toml"):
+        if path.exists():
+            return path
+    found = [*regions.glob("*.toml"), *(path.parent for path in data.glob("*/region.toml"))]
+    known = ", ".join(sorted(path.stem for path in found)) or "none yet"
+    raise MappingError(
+        f"{regions / told}.toml is not there; regions here: {known}. A new one: "
+        f"orthotrace tile {told} --imagery scene.tif --osm extract.osm.pbf"
+    )
 
 
 def new_region(name: str, imagery: Sequence[str], osm: Path | None) -> Path:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..tiling.grid import Window
 from ..tiling.layer import Pixels
 
-_PIECE_px = 4096
+_PIECE_px = 1024
 """Columns that are read at once, so that no read grows with the raster's width."""
 
 

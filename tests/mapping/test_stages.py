@@ -170,7 +170,7 @@ def test_a_generation_that_the_region_has_not_is_said(tiny: Write, tmp_path: Pat
 def test_a_region_that_is_not_there_is_told_how_to_make(tmp_path: Path) -> None:
     (tmp_path / "other.toml").touch()
     with pytest.raises(MappingError, match=r"other.*orthotrace tile town --imagery"):
-        find_region("town", tmp_path)
+        find_region("town", tmp_path / "data", tmp_path)
 
 
 def test_a_new_region_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
