@@ -1,6 +1,6 @@
 """How near prediction comes to the bare forward passes of its windows, and in how much memory.
 
-    python benchmarks/prediction.py IMAGE.tif [--side 8000] [--model FILE]
+    python benchmarks/prediction.py IMAGE.tif [--side 8000] [--model FILE] [--only speed]
 
 IMAGE is repeated to SIDE x SIDE pixels in a deflate GeoTIFF and scored by a U-Net (resnet18, random
 weights, three classes) into a deflate GeoTIFF. Printed:
@@ -53,6 +53,7 @@ def main() -> None:
     parser.add_argument("image", type=Path)
     parser.add_argument("--side", type=int, default=8000)
     parser.add_argument("--model", type=Path, help="a trained model, instead of random weights")
+    parser.add_argument("--only", choices=["speed", "memory", "margins"])
     parser.add_argument("--peak", nargs=2, type=Path, help=argparse.SUPPRESS)
     told = parser.parse_args()
     if told.peak:
@@ -68,9 +69,12 @@ def main() -> None:
             f"{scorer.dtype}, {scorer.card.encoder}, "
             f"window {scorer.card.window} + 2 x {scorer.card.margin} px"
         )
-        print_speed(told.image, model, scorer, told.side, Path(folder))
-        print_memory(told.image, model, told.side, Path(folder))
-        print_margins(told.image, scorer)
+        if told.only in (None, "speed"):
+            print_speed(told.image, model, scorer, told.side, Path(folder))
+        if told.only in (None, "memory"):
+            print_memory(told.image, model, told.side, Path(folder))
+        if told.only in (None, "margins"):
+            print_margins(told.image, scorer)
 
 
 # -- speed ---------------------------------------------------------------------------------

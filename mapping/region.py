@@ -215,9 +215,11 @@ def read_region(path: Path) -> Region:
 
 def _sentence(problem: ValidationError) -> str:
     """The first fault in one sentence; for an unknown key the nearest that exists."""
-    fault = problem.errors()[0]
+    # A misspelt key may leave a needed one missing too: the typo is what to say.
+    faults = sorted(problem.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
+    fault = faults[0]
     place = [str(part) for part in fault["loc"]]
-    if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+    if fault["type"] == "extra_forbidden":
         known = _keys_at(place[:-1])
         nearest = difflib.get_close_matches(place[-1], known, n=1, cutoff=0.0)
         meant = f"did you mean {nearest[0]!r}?" if nearest else ""

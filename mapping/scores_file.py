@@ -61,7 +61,7 @@ class ScoresFile:
                 scores_KHW = self._empty(row)
             at = RasterWindow.from_slices(*row.slices(self._area))
             self._target.write(scores_KHW, window=at)
-            self.checksums.append((at, zlib.crc32(scores_KHW)))
+            self.checksums.append((at, zlib.crc32(scores_KHW.data)))
             self._written += 1
 
     def _row(self, number: int) -> Window:

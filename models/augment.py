@@ -12,7 +12,7 @@ def dihedral(array: NDArray[T], view: int) -> NDArray[T]:
     """One of the eight flips and turns (0 to 7) of an array (..., H, W), as a view of it; exact.
 
     >>> dihedral(np.array([[1, 2], [3, 4]]), 5).tolist()
-    [[2, 4], [1, 3]]
+    [[3, 1], [4, 2]]
     """
     if not 0 <= view < 8:
         raise ValueError(f"a square has the views 0 to 7, got {view}")

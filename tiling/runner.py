@@ -97,7 +97,7 @@ def runner(workers: int = 1, cluster: str | None = None) -> Iterator[Runner]:
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",  # any free port, for several runs side by side
                 env=_worker_environment(),
             ) as local,
             Client(local) as client,
