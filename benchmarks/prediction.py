@@ -27,9 +27,9 @@ import numpy as np
 import rasterio
 import torch
 from numpy.typing import NDArray
-from orthotrace.mapping.predict import score_scene
-from orthotrace.mapping.scorer import Scorer, load_scorer, score_views
-from orthotrace.mapping.windows import views
+from orthotrace.mapping.prediction.predict import score_scene
+from orthotrace.mapping.prediction.scorer import Scorer, load_scorer, score_views
+from orthotrace.mapping.prediction.windows import views
 from orthotrace.models.card import Card, Model, save_model
 from orthotrace.models.unet import build_unet, normalise
 from orthotrace.tiling.grid import Window

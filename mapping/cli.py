@@ -190,7 +190,7 @@ def predict(
     if model is None:
         _run("predict", target, data, Settings(device=device, generation=generation))
         return
-    from .predict import score_scene
+    from .prediction.predict import score_scene
 
     out = output or Path(target).with_suffix(".scores.tif")
     print(f"scores: {score_scene(Path(target), model, out, device=device, progress=Progress())}")

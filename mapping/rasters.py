@@ -19,7 +19,7 @@ from ..tiling.layer import Layer, Pixels
 from ..tiling.osm import load_extract, read_osm, save_extract
 from ..tiling.overpass import read_overpass
 from .hidden import hide
-from .predict import CellJob, score_cell
+from .prediction.predict import CellJob, score_cell
 from .session import Session
 from .site import Site, read_polygons, stamp
 from .sweep import sweep

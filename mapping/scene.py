@@ -14,9 +14,9 @@ from ..tiling.scene import Scene, open_scene
 from ..tiling.scores import NODATA
 from .errors import MappingError
 from .export import Notice, export, layers_of
-from .predict import grid_for, predict, scene_views
+from .prediction.predict import grid_for, predict, scene_views
+from .prediction.scorer import Scorer, load_scorer
 from .progress import Progress
-from .scorer import Scorer, load_scorer
 from .tracing.buildings import BuildingRecipe
 from .tracing.roads import RoadRecipe
 from .tracing.trace import TraceJob, TraceRecipe, join, read_map, trace_cell

@@ -205,4 +205,6 @@ def test_every_awkward_file_is_a_map_or_one_sentence(
     found = pyogrio.read_dataframe(out, layer="buildings").geometry.to_numpy()
     assert shapely.is_valid(found).all() and pyogrio.read_dataframe(out, layer="roads").empty
     if valid_HW.sum() * pixel_m**2 > 1000:  # all that has data is one building, and nothing else
-        assert shapely.area(found).sum() == pytest.approx(valid_HW.sum() * np.prod(grid.pixel), rel=0.01)
+        assert shapely.area(found).sum() == pytest.approx(
+            valid_HW.sum() * np.prod(grid.pixel), rel=0.01
+        )

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from orthotrace.mapping.windows import count_windows, views
+from orthotrace.mapping.prediction.windows import count_windows, views
 from orthotrace.tiling.grid import Window
 from orthotrace.tiling.layer import Pixels
 

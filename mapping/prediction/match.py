@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..models.card import Card
-from .errors import MappingError
+from ...models.card import Card
+from ..errors import MappingError
 
 NEAR = (0.8, 1.25)
 """Pixels of this many times the model's are scored as they are."""

@@ -11,8 +11,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..tiling.grid import Window
-from ..tiling.layer import Pixels
+from ...tiling.grid import Window
+from ...tiling.layer import Pixels
 
 _PIECE_px = 1024
 """Columns that are read at once, so that no read grows with the raster's width."""

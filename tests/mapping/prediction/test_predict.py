@@ -11,13 +11,13 @@ import torch
 from affine import Affine
 from numpy.typing import NDArray
 from orthotrace import OrthoTraceError
-from orthotrace.mapping import predict as predict_room
 from orthotrace.mapping.errors import MappingError
-from orthotrace.mapping.match import check_match
-from orthotrace.mapping.predict import CellJob, score_cell, score_scene
+from orthotrace.mapping.prediction import predict as predict_room
+from orthotrace.mapping.prediction.match import check_match
+from orthotrace.mapping.prediction.predict import CellJob, score_cell, score_scene
+from orthotrace.mapping.prediction.scorer import Scorer, load_scorer, score_views
+from orthotrace.mapping.prediction.windows import View, views
 from orthotrace.mapping.progress import Silent
-from orthotrace.mapping.scorer import Scorer, load_scorer, score_views
-from orthotrace.mapping.windows import View, views
 from orthotrace.models.card import Card, Model, save_model
 from orthotrace.models.unet import build_unet, normalise
 from orthotrace.tiling.grid import Grid, Window

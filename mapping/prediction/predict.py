@@ -16,14 +16,14 @@ import numpy as np
 import rasterio
 from numpy.typing import NDArray
 
-from ..tiling.grid import Cell, Grid, Window
-from ..tiling.imagery import Scene, SceneReader, footprint, open_scene, scene_grid
-from ..tiling.layer import Layer, Pixels
-from ..tiling.scores import NODATA, to_bytes
-from .errors import MappingError
+from ...tiling.grid import Cell, Grid, Window
+from ...tiling.imagery import Scene, SceneReader, footprint, open_scene, scene_grid
+from ...tiling.layer import Layer, Pixels
+from ...tiling.scores import NODATA, to_bytes
+from ..errors import MappingError
+from ..progress import Progress, Silent
 from .match import check_match
 from .pipeline import ahead, behind
-from .progress import Progress, Silent
 from .scorer import Say, Scorer, load_scorer, score_views
 from .scores_file import scores_file
 from .windows import View, count_windows, views

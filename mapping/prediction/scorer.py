@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..models.card import Card, load_model
-from ..models.unet import bf16_pays, model_of, normalise, pick_device
-from ..tiling.layer import Pixels
-from .errors import MappingError
+from ...models.card import Card, load_model
+from ...models.unet import bf16_pays, model_of, normalise, pick_device
+from ...tiling.layer import Pixels
+from ..errors import MappingError
 from .windows import View
 
 Scores = NDArray[np.float32]

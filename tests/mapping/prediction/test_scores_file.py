@@ -8,7 +8,7 @@ import rasterio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from orthotrace.mapping.errors import MappingError
-from orthotrace.mapping.scores_file import scores_file
+from orthotrace.mapping.prediction.scores_file import scores_file
 from orthotrace.tiling.grid import Grid, Window
 
 GRID = Grid("EPSG:26986", (0.5, 0.5), cell=512, tile=512)

@@ -10,11 +10,11 @@ import rasterio
 from numpy.typing import NDArray
 from rasterio.windows import Window as RasterWindow
 
-from ..tiling.files import written_beside
-from ..tiling.grid import Grid, Window
-from ..tiling.layer import colours
-from ..tiling.scores import NODATA
-from .errors import MappingError
+from ...tiling.files import written_beside
+from ...tiling.grid import Grid, Window
+from ...tiling.layer import colours
+from ...tiling.scores import NODATA
+from ..errors import MappingError
 
 BLOCK_px = 256
 """Side of the file's blocks."""

@@ -5,7 +5,7 @@ from collections.abc import Generator
 from contextlib import closing
 
 import pytest
-from orthotrace.mapping.pipeline import ahead, behind
+from orthotrace.mapping.prediction.pipeline import ahead, behind
 
 
 def test_items_keep_their_order_and_are_made_in_one_other_thread() -> None:
