@@ -47,6 +47,8 @@ def write_region(path: Path, county: County, seed: int) -> Path:
             f"""{_head(seed)}
 # `orthotrace VERB {NAME}` and `make VERB REGION={NAME}` find it here.
 
+name = "{NAME}"
+
 [sources]
 imagery = [{", ".join(map(told, county.imagery))}]
 osm = {told(county.osm)}
