@@ -5,8 +5,6 @@ Errors do not pile up, since labels g+1 are OSM's and what model g proposes, and
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from shapely.geometry.base import BaseGeometry
 
 from ..models import train as training
 from ..models.card import load_model
-from ..models.propose import Tally, Thresholds, choose_thresholds
+from ..models.propose import Thresholds
 from ..models.recipe import Recipe
 from ..tiling.coverage import Coverage
 from ..tiling.files import fingerprint
@@ -24,9 +22,8 @@ from ..tiling.grid import Cell
 from ..tiling.labels import NO, UNKNOWN, YES, LabelRules, burn
 from ..tiling.layer import Layer, Pixels
 from ..tiling.scores import NODATA, threshold_byte
-from .errors import MappingError
 from .export import Notice, export, layers_of
-from .hidden import hide, only_hidden
+from .hidden import hide
 from .products import compare_with_osm, imagery_dates, trace_features
 from .rasters import (
     FRAMES,
@@ -39,54 +36,7 @@ from .screen import training_screen
 from .session import Session, Settings
 from .site import Site, held_tiles, stamp
 from .sweep import sweep
-
-# -- tallies: what the model makes of hidden objects ---------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class TallyJob:
-    """One cell of the scores, to be counted."""
-
-    cell: Cell
-    scores: Layer
-    rules: LabelRules
-    osm: Path
-    hidden: tuple[float, int]
-
-
-def tally_cell(job: TallyJob) -> dict[str, Tally]:
-    """By class, how the scores lie on hidden objects and everywhere in one cell."""
-    window = job.scores.grid.window(job.cell)
-    near = nearby_features(job.osm, job.rules, job.scores.grid, window)
-    chosen = {name: only_hidden(frame, *job.hidden) for name, frame in near.items()}
-    hidden_KHW = burn(job.rules, job.scores.grid, window, chosen, {}) == YES
-    scores_KHW = job.scores.read(window).data_CHW
-    return {
-        name: Tally.of(scores_HW, hidden_HW)
-        for name, scores_HW, hidden_HW in zip(
-            job.rules.classes, scores_KHW, hidden_KHW, strict=True
-        )
-    }
-
-
-def thresholds(site: Site, generation: int, session: Session) -> dict[str, Thresholds]:
-    """By class, from which score a find is sure; a class that cannot be judged has no entry."""
-    rules, osm = label_rules(site), site.folder / "osm"
-    scores = site.scores(generation)
-    jobs = [TallyJob(cell, scores, rules, osm, hidden_rule(site)) for cell in site.cells]
-    tallies = []
-    for outcome in session.run(tally_cell, jobs):
-        if outcome.value is None:
-            raise MappingError(
-                f"the scores of {outcome.item.cell.name} could not be counted: {outcome.problem}"
-            )
-        tallies.append(outcome.value)
-    chosen = {
-        name: choose_thresholds(reduce(add, (tally[name] for tally in tallies)))
-        for name in rules.classes
-    }
-    return {name: found for name, found in chosen.items() if found is not None}
-
+from .tallies import thresholds
 
 # -- labels g+1 ----------------------------------------------------------------------------
 
