@@ -99,7 +99,7 @@ def train(told: argparse.Namespace, work: Path) -> Path:
             imagery=", ".join(f'"{image}"' for image in images),
             folder=told.folder.resolve(),
             work=work,
-            tile=256,
+            tile=512,
             held=held,
             minutes=told.minutes or (10 if told.name == "road" else 7),
             seed=told.seed,

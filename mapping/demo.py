@@ -61,7 +61,7 @@ file = {told(county.boundary)}
 crs = "{county.crs}"
 pixel = 1.0
 cell = 1024
-tile = 256
+tile = 512
 
 [held_back]
 share = 0.12
