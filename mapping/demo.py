@@ -64,7 +64,7 @@ cell = 1024
 tile = 512
 
 [held_back]
-share = 0.12
+share = 0.2
 
 [truth]
 file = {told(county.truth)}
