@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import rasterio
 from numpy.typing import NDArray
 
 from ..tiling.files import make_folder
@@ -14,7 +15,7 @@ from ..tiling.scene import Scene, open_scene
 from ..tiling.scores import NODATA
 from .errors import MappingError
 from .export import Notice, export, layers_of
-from .prediction.predict import grid_for, predict, scene_views
+from .prediction.predict import CACHE_bytes, grid_for, predict, scene_views
 from .prediction.scorer import Scorer, load_scorer
 from .progress import Progress
 from .tracing.buildings import BuildingRecipe
@@ -43,7 +44,10 @@ def map_scene(
     scorer = load_scorer(model, device)
     grid = grid_for(scene, scorer, progress.say, cell=CELL, tile=TILE)
     folder = make_folder(out.parent if out.suffix else out)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=f".{out.stem}.") as work:
+    with (
+        rasterio.Env(GDAL_CACHEMAX=CACHE_bytes),
+        tempfile.TemporaryDirectory(dir=folder, prefix=f".{out.stem}.") as work,
+    ):
         scores = Layer(Path(work) / "scores", grid, scorer.card.classes, nodata=NODATA).save()
         cells = _score(scene, scores, scorer, progress)
         recipe = _recipe(scorer)

@@ -31,7 +31,7 @@ from .windows import View, count_windows, views
 _DEPTH = 2
 """Windows that wait between two threads: enough to even out their pace, little memory."""
 
-_CACHE_bytes = 32 << 20
+CACHE_bytes = 32 << 20
 """GDAL's cache of blocks, which by default grows to a share of the machine's memory.
 
 In bytes: GDAL reads a small number as megabytes, but rasterio hands it on as bytes.
@@ -99,7 +99,7 @@ def score_scene(
     """
     if out.exists() and out.samefile(path):
         raise MappingError(f"{out} is the image itself; wanted another file for its scores")
-    with rasterio.Env(GDAL_CACHEMAX=_CACHE_bytes):
+    with rasterio.Env(GDAL_CACHEMAX=CACHE_bytes):
         _score_scene(open_scene(path), load_scorer(model, device, flips), out, progress or Silent())
     return out
 
