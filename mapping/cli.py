@@ -221,7 +221,7 @@ def trace(
     cluster: Cluster = None,
     data: DataFolder = Path("data"),
 ) -> None:
-    """Turn scores into vector roads and buildings: map/roads.parquet, map/buildings.parquet."""
+    """Turn scores into vector roads and buildings, in traced-gN; `export` hands them out."""
     settings = Settings(workers=workers, cluster=cluster, generation=generation)
     _run("trace", region, data, settings)
 

@@ -147,7 +147,16 @@ def refine(site: Site, generation: int, session: Session) -> Path:
     layer = site.labels(generation + 1)
     coverage = Coverage(site.folder, site.grid)
     scores = site.scores(generation).folder.name
-    recipe = stamp({"labels": site.region.labels.model_dump(), "hidden": hidden_rule(site)})
+    is_last = generation + 1 == site.region.refine.rounds
+    hidden = (0.0, 0) if is_last else hidden_rule(site)
+    recipe = stamp(
+        {
+            "labels": site.region.labels.model_dump(),
+            "trace": site.region.trace.model_dump(),
+            "judged by": hidden_rule(site),
+            "hidden": hidden,
+        }
+    )
     inputs = [coverage.fingerprint(scores, cell) for cell in site.cells]
     made_of = fingerprint(recipe, site.lock()["osm"]["fingerprint"], *inputs)
     added = layer.folder / "added.gpkg"
@@ -161,8 +170,6 @@ def refine(site: Site, generation: int, session: Session) -> Path:
     told = site.lock()[key]["thresholds"]
     chosen = {name: Thresholds(*values) for name, values in told.items()}
     layer.save()
-    is_last = generation + 1 == site.region.refine.rounds
-    hidden = (0.0, 0) if is_last else hidden_rule(site)
     jobs = [
         (
             RefineJob(
