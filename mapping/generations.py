@@ -35,7 +35,7 @@ from .rasters import (
 from .screen import training_screen
 from .session import Session, Settings
 from .site import Site, held_tiles, stamp
-from .sweep import sweep
+from .sweep import fill
 from .tallies import thresholds
 
 # -- labels g+1 ----------------------------------------------------------------------------
@@ -170,6 +170,7 @@ def refine(site: Site, generation: int, session: Session) -> Path:
     told = site.lock()[key]["thresholds"]
     chosen = {name: Thresholds(*values) for name, values in told.items()}
     layer.save()
+    mapped = mapped_areas(site)
     jobs = [
         (
             RefineJob(
@@ -180,7 +181,7 @@ def refine(site: Site, generation: int, session: Session) -> Path:
                 label_rules(site),
                 site.folder / "osm",
                 added,
-                mapped_areas(site),
+                mapped,
                 chosen,
                 hidden,
             ),
@@ -188,16 +189,7 @@ def refine(site: Site, generation: int, session: Session) -> Path:
         )
         for cell in site.cells
     ]
-    sweep(
-        layer.folder.name,
-        refine_cell,
-        jobs,
-        output=layer.path,
-        coverage=coverage,
-        run=session.run,
-        progress=session.progress,
-    )
-    return layer.write_index()
+    return fill(layer, refine_cell, jobs, coverage, session)
 
 
 def _told(chosen: Mapping[str, Thresholds], classes: Sequence[str]) -> str:

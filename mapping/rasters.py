@@ -22,7 +22,7 @@ from .hidden import hide
 from .prediction.predict import CellJob, score_cell
 from .session import Session
 from .site import Site, read_polygons, stamp
-from .sweep import sweep
+from .sweep import fill
 
 FRAMES = {"road": "roads", "building": "buildings"}
 """The file of data/NAME/osm that holds a class."""
@@ -62,16 +62,7 @@ def tile(site: Site, generation: int, session: Session) -> Path:
         files = sorted(file_identity(scene.path) for scene in near.scenes)
         recipe = stamp({"grid": site.grid.to_dict(), "bands": near.bands})
         jobs.append((TileJob(cell, layer, near), fingerprint(recipe, *files)))
-    sweep(
-        "imagery",
-        tile_cell,
-        jobs,
-        output=layer.path,
-        coverage=Coverage(site.folder, site.grid),
-        run=session.run,
-        progress=session.progress,
-    )
-    return layer.write_index()
+    return fill(layer, tile_cell, jobs, Coverage(site.folder, site.grid), session)
 
 
 # -- labels --------------------------------------------------------------------------------
@@ -140,16 +131,7 @@ def label(site: Site, generation: int, session: Session) -> Path:
         )
         for cell in site.cells
     ]
-    sweep(
-        "labels-g0",
-        label_cell,
-        jobs,
-        output=layer.path,
-        coverage=coverage,
-        run=session.run,
-        progress=session.progress,
-    )
-    return layer.write_index()
+    return fill(layer, label_cell, jobs, coverage, session)
 
 
 def import_osm(site: Site, session: Session) -> None:
@@ -239,13 +221,4 @@ def predict(site: Site, generation: int, session: Session) -> Path:
         ]
         job = CellJob(cell, site.imagery, layer, model, session.settings.device)
         jobs.append((job, fingerprint(weights, *around)))
-    sweep(
-        layer.folder.name,
-        score_cell,
-        jobs,
-        output=layer.path,
-        coverage=coverage,
-        run=session.run,
-        progress=session.progress,
-    )
-    return layer.write_index()
+    return fill(layer, score_cell, jobs, coverage, session)

@@ -87,6 +87,7 @@ def count(site: Site, generation: int, map_file: Path, session: Session) -> Coun
     """The counts of all steps up to `generation`, summed over the region's cells."""
     generations = range(generation + 1)
     held = held_tiles(site)
+    known = mapped_areas(site) if site.region.truth is None else {}
     jobs = [
         CountJob(
             cell,
@@ -98,7 +99,7 @@ def count(site: Site, generation: int, map_file: Path, session: Session) -> Coun
             site.imagery,
             map_file,
             site.region.truth,
-            mapped_areas(site) if site.region.truth is None else {},
+            known,
             held,
         )
         for cell in site.cells

@@ -107,6 +107,11 @@ def find_region(told: str, data: Path, regions: Path = Path("regions")) -> Path:
     for path in (regions / f"{told}.toml", data / told / "region.toml"):
         if path.exists():
             return path
+    if Path(told).is_file():
+        raise MappingError(
+            f"{told} is a file and no region; to map a GeoTIFF, say which model is to do it: "
+            f"--model data/NAME/models/g0.safetensors"
+        )
     found = [*regions.glob("*.toml"), *(path.parent for path in data.glob("*/region.toml"))]
     known = ", ".join(sorted(path.stem for path in found)) or "none yet"
     raise MappingError(

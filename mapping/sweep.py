@@ -7,9 +7,11 @@ from typing import Any, Protocol, TypeVar
 
 from ..tiling.coverage import Coverage, Record
 from ..tiling.grid import Cell
+from ..tiling.layer import Layer
 from ..tiling.runner import Runner
 from .errors import CellsFailed
 from .progress import Progress
+from .session import Session
 
 
 class Job(Protocol):
@@ -74,3 +76,23 @@ def sweep(
             f"{stage}: {len(failed)} of {len(jobs)} cells failed, the others are done:\n{listed}"
         )
     return Sweep(len(waiting), len(jobs) - len(waiting))
+
+
+def fill(
+    layer: Layer,
+    work: Callable[[J], Mapping[str, Any]],
+    jobs: Sequence[tuple[J, str]],
+    coverage: Coverage,
+    session: Session,
+) -> Path:
+    """Sweep `work`, which writes the cells of a layer; the layer's index."""
+    sweep(
+        layer.folder.name,
+        work,
+        jobs,
+        output=layer.path,
+        coverage=coverage,
+        run=session.run,
+        progress=session.progress,
+    )
+    return layer.write_index()

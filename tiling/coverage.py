@@ -75,14 +75,6 @@ class Coverage:
         record = self.get(stage, cell)
         return record.fingerprint if record is not None and record.state == "done" else ""
 
-    def done(self, stage: str) -> list[Cell]:
-        """The cells in which `stage` is done, row by row."""
-        return sorted(
-            Cell.parse(record.cell)
-            for record in self._records.values()
-            if record.stage == stage and record.state == "done"
-        )
-
     def facts(self, stage: str) -> dict[str, Mapping[str, Any]]:
         """The facts of `stage` by the name of the cell."""
         return {r.cell: r.facts for r in self._records.values() if r.stage == stage}

@@ -5,15 +5,12 @@ nothing. A rate without anything to divide by is None, never 0 or NaN. What is u
 truth or in what was found, is left out.
 """
 
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...tiling.grid import Window
-from ...tiling.layer import Layer
 from ...tiling.scores import NODATA, threshold_byte
 from ..errors import MappingError
 
@@ -98,47 +95,6 @@ def as_labels(scores_HW: Labels, probability: float) -> Labels:
     labels_HW = (scores_HW >= threshold_byte(probability)).astype(np.uint8)
     labels_HW[scores_HW == NODATA] = UNKNOWN
     return labels_HW
-
-
-def pixel_counts_of_layers(
-    found: Layer,
-    truth: Layer | Callable[[Window], Labels],
-    windows: Iterable[Window],
-    thresholds: Mapping[str, float] | None = None,
-) -> dict[str, PixelCounts]:
-    """The counts by class, summed over `windows` (a layer's cells, say), one in memory at a time.
-
-    `found` holds scores, cut at `thresholds` by class (0.5 if not told); with None it holds
-    labels. `truth` is a layer of labels on the same grid with the same classes, or makes the
-    labels of a window: one band for each of `found.bands`.
-    """
-    order = _order(found, truth) if isinstance(truth, Layer) else list(range(len(found.bands)))
-    counts = dict.fromkeys(found.bands, PixelCounts())
-    for window in windows:
-        found_CHW = found.read(window).data_CHW
-        truth_CHW = truth.read(window).data_CHW if isinstance(truth, Layer) else truth(window)
-        for band, name in enumerate(found.bands):
-            found_HW = found_CHW[band]
-            if thresholds is not None:
-                found_HW = as_labels(found_HW, thresholds.get(name, 0.5))
-            counts[name] += pixel_counts(found_HW, truth_CHW[order[band]])
-    return counts
-
-
-def _order(found: Layer, truth: Layer) -> list[int]:
-    """Where the truth has each class of `found`."""
-    same_place = (truth.grid.crs, truth.grid.pixel, truth.grid.anchor)
-    if same_place != (found.grid.crs, found.grid.pixel, found.grid.anchor):
-        raise MappingError(
-            f"{truth.folder} stands on {truth.grid}; "
-            f"wanted {found.grid}, the grid of {found.folder}"
-        )
-    if not set(found.bands) <= set(truth.bands):
-        raise MappingError(
-            f"{truth.folder} holds the classes {truth.bands}; "
-            f"wanted {found.bands}, as {found.folder} has"
-        )
-    return [truth.bands.index(name) for name in found.bands]
 
 
 def share(part: float, whole: float) -> float | None:

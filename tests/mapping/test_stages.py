@@ -10,10 +10,13 @@ import pytest
 import rasterio
 from orthotrace.mapping.errors import CellsFailed, MappingError
 from orthotrace.mapping.progress import Silent
+from orthotrace.mapping.rasters import label_rules, mapped_areas, nearby_features
 from orthotrace.mapping.region import read_region
 from orthotrace.mapping.session import Settings, Verb
-from orthotrace.mapping.site import resolve
+from orthotrace.mapping.site import Site, resolve
 from orthotrace.mapping.stages import find_region, new_region, plan, run_to
+from orthotrace.tiling.grid import Window
+from orthotrace.tiling.labels import burn
 
 Write = Callable[..., Path]
 
@@ -128,15 +131,24 @@ def test_refining_adds_and_deletes_nothing_that_is_mapped(tiny: Write, tmp_path:
         assert not ((before == 255) & (after == 0) & ~_hidden(site, window)).any()
 
 
-def _hidden(site, window) -> np.ndarray:  # type: ignore[no-untyped-def]
+def _hidden(site: Site, window: Window) -> np.ndarray:
     """Pixels of objects that were hidden from generation 0 and are not from the last."""
-    from orthotrace.mapping.rasters import label_rules, mapped_areas, nearby_features
-    from orthotrace.tiling.labels import burn
-
     rules = label_rules(site)
     near = nearby_features(site.folder / "osm", rules, site.grid, window)
     valid_HW = site.imagery.read(window).valid_HW
     return burn(rules, site.grid, window, near, mapped_areas(site), valid_HW) != 255
+
+
+@pytest.mark.parametrize("change", ["[trace]\nmin_building_m2 = 60.0\n", "[refine]\nrounds = 2\n"])
+def test_refined_labels_go_stale_with_what_they_were_made_by(
+    tiny: Write, tmp_path: Path, change: str
+) -> None:
+    site = run("refine", tiny(), tmp_path).parents[1]
+    made = times(site, "labels-g1/r*.tif")
+    run("refine", tiny(), tmp_path)
+    assert times(site, "labels-g1/r*.tif") == made
+    run("refine", tiny(more=change), tmp_path, Settings(generation=0))
+    assert all(made[name] != now for name, now in times(site, "labels-g1/r*.tif").items())
 
 
 def test_the_plan_of_each_verb_ends_with_it(tiny: Write, tmp_path: Path) -> None:
@@ -171,6 +183,12 @@ def test_a_region_that_is_not_there_is_told_how_to_make(tmp_path: Path) -> None:
     (tmp_path / "other.toml").touch()
     with pytest.raises(MappingError, match=r"other.*orthotrace tile town --imagery"):
         find_region("town", tmp_path / "data", tmp_path)
+
+
+def test_an_image_without_a_model_is_asked_for_one(tmp_path: Path) -> None:
+    (tmp_path / "scene.tif").touch()
+    with pytest.raises(MappingError, match=r"scene\.tif is a file and no region.*--model"):
+        find_region(str(tmp_path / "scene.tif"), tmp_path, tmp_path)
 
 
 def test_a_new_region_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """Pixels against a truth: the plain loop, and what must not be counted."""
 
-from pathlib import Path
-
 import geopandas as gpd
 import numpy as np
 import pytest
@@ -16,10 +14,8 @@ from orthotrace.mapping.scoring.pixel_scores import (
     PixelCounts,
     as_labels,
     pixel_counts,
-    pixel_counts_of_layers,
 )
-from orthotrace.tiling.grid import Cell, Grid, Window
-from orthotrace.tiling.layer import Layer, Pixels
+from orthotrace.tiling.grid import Grid, Window
 
 labels = arrays(np.uint8, (6, 7), elements=st.sampled_from([0, 1, 255]))
 
@@ -72,65 +68,7 @@ def test_a_mask_of_0_and_other_numbers_is_refused() -> None:
         pixel_counts(np.zeros((2, 2), bool), np.zeros((2, 3), np.uint8))
 
 
-# -- layers --------------------------------------------------------------------------------
-
 GRID = Grid("EPSG:26918", (1.0, 1.0), cell=32, tile=16)
-BANDS = ("road", "building")
-HERE, BESIDE = Cell(-9, 7), Cell(-9, 8)
-
-
-def layer(folder: Path, bands: tuple[str, ...], cells: dict[Cell, NDArray[np.uint8]]) -> Layer:
-    made = Layer(folder, GRID, bands, nodata=255).save()
-    for cell, data_CHW in cells.items():
-        made.write(cell, Pixels(data_CHW, (data_CHW != 255).any(axis=0)))
-    return made
-
-
-def test_layers_are_counted_by_class_cell_by_cell(tmp_path: Path) -> None:
-    random = np.random.default_rng(0)
-    cells = [HERE, BESIDE]
-    scores = {c: random.integers(0, 256, (2, 32, 32), np.uint8) for c in cells}
-    truths = {c: random.choice(np.array([0, 1, 255], np.uint8), (2, 32, 32)) for c in cells}
-    found = layer(tmp_path / "scores", BANDS, scores)
-    truth = layer(tmp_path / "truth", BANDS[::-1], {c: t[::-1] for c, t in truths.items()})
-
-    windows = [GRID.window(cell) for cell in cells]
-    counts = pixel_counts_of_layers(found, truth, windows, {"road": 0.25})
-
-    for band, (name, probability) in enumerate({"road": 0.25, "building": 0.5}.items()):
-        whole_found = np.hstack([as_labels(scores[c][band], probability) for c in cells])
-        whole_truth = np.hstack([truths[c][band] for c in cells])
-        assert counts[name] == pixel_counts(whole_found, whole_truth)
-    by_call = pixel_counts_of_layers(
-        found, lambda window: truth.read(window).data_CHW[::-1], windows, {"road": 0.25}
-    )
-    assert by_call == counts
-
-
-def test_a_cell_that_was_not_looked_at_is_unknown_and_not_missed(tmp_path: Path) -> None:
-    ones = np.ones((1, 32, 32), np.uint8)
-    left, right = GRID.window(HERE), GRID.window(BESIDE)
-    both = Window(left.top, left.left, right.bottom, right.right)
-    found = layer(tmp_path / "scores", ("road",), {HERE: ones * 200})
-    truth = layer(tmp_path / "truth", ("road",), {HERE: ones, BESIDE: 0 * ones})
-    counts = pixel_counts_of_layers(found, truth, [both], {})
-    assert counts == {"road": PixelCounts(tp=1024, unknown=1024)}
-
-
-def test_labels_are_held_against_labels_without_a_threshold(tmp_path: Path) -> None:
-    ones = np.ones((1, 32, 32), np.uint8)
-    made = layer(tmp_path / "labels", ("road",), {HERE: ones})
-    counts = pixel_counts_of_layers(made, made, [GRID.window(HERE)])
-    assert counts["road"].iou == 1
-
-
-def test_layers_of_two_grids_or_without_a_class_are_refused(tmp_path: Path) -> None:
-    found = layer(tmp_path / "a", BANDS, {})
-    other = Layer(tmp_path / "b", Grid("EPSG:26918", (2.0, 2.0), cell=32, tile=16), BANDS)
-    with pytest.raises(MappingError, match="wanted Grid"):
-        pixel_counts_of_layers(found, other, [])
-    with pytest.raises(MappingError, match="holds the classes"):
-        pixel_counts_of_layers(found, layer(tmp_path / "c", ("road",), {}), [])
 
 
 # -- vector features -----------------------------------------------------------------------
