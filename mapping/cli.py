@@ -180,6 +180,8 @@ def predict(
     ] = None,
     generation: Generation = None,
     device: Device = None,
+    workers: Workers = 1,
+    cluster: Cluster = None,
     data: DataFolder = Path("data"),
 ) -> None:
     """Score each pixel with a model: a region's layer `scores-gN`, or any GeoTIFF.
@@ -188,7 +190,8 @@ def predict(
     not grow with the raster.
     """
     if model is None:
-        _run("predict", target, data, Settings(device=device, generation=generation))
+        settings = Settings(workers=workers, cluster=cluster, device=device, generation=generation)
+        _run("predict", target, data, settings)
         return
     from .prediction.predict import score_scene
 
@@ -237,11 +240,13 @@ def map_(
         typer.Option("--output", "-o", help="For a GeoTIFF: a .gpkg, or a folder for all formats."),
     ] = None,
     device: Device = None,
+    workers: Workers = 1,
+    cluster: Cluster = None,
     data: DataFolder = Path("data"),
 ) -> None:
     """Predict and trace in one go: from a GeoTIFF and a model to vector roads and buildings."""
     if model is None:
-        _run("trace", target, data, Settings(device=device))
+        _run("trace", target, data, Settings(workers=workers, cluster=cluster, device=device))
         return
     from .scene import map_scene
 

@@ -209,9 +209,11 @@ def train(site: Site, generation: int, session: Session) -> Path:
     """Train the model of a generation on its labels, unless it stands already; the model's file.
 
     A budget in minutes becomes a number of steps once; the lock file keeps it, and a repeat takes
-    the same number.
+    the same number. A budget told for one run is that model's: a later run that tells none is
+    content with it.
     """
-    recipe = _recipe(site, session.settings)
+    recipe = _recipe(site.region.recipe, session.settings)
+    budget = {"minutes": recipe.minutes, "steps": recipe.steps}
     coverage = Coverage(site.folder, site.grid)
     labels = site.labels(generation)
     inputs = [
@@ -222,9 +224,10 @@ def train(site: Site, generation: int, session: Session) -> Path:
     path, key = site.model(generation), f"model-g{generation}"
     held = held_tiles(site)
     places = [str(tile) for tile in sorted(held)]
-    made_of = fingerprint(recipe.model_dump_json(), *inputs, *places)
+    made_of = fingerprint(site.region.recipe.model_dump_json(), *inputs, *places)
     known = site.lock().get(key, {})
-    if known.get("fingerprint") == made_of:
+    none_told = recipe == site.region.recipe
+    if known.get("fingerprint") == made_of and (none_told or known["budget"] == budget):
         if path.exists():
             return path
         recipe = recipe.model_copy(update={"steps": known["steps"]})
@@ -245,12 +248,11 @@ def train(site: Site, generation: int, session: Session) -> Path:
             report=report,
         )
     steps = load_model(path).card.recipe["steps"]
-    site.write_lock(**{key: {"fingerprint": made_of, "steps": steps}})
+    site.write_lock(**{key: {"fingerprint": made_of, "budget": budget, "steps": steps}})
     return path
 
 
-def _recipe(site: Site, settings: Settings) -> Recipe:
-    """The region's recipe, with the budget that the command line tells."""
+def _recipe(recipe: Recipe, settings: Settings) -> Recipe:
+    """The region's recipe, with the budget that the command line tells instead of its own."""
     told = {"minutes": settings.minutes, "steps": settings.steps}
-    given = {name: value for name, value in told.items() if value is not None}
-    return site.region.recipe.model_copy(update=given)
+    return recipe.model_copy(update=told) if any(told.values()) else recipe

@@ -70,8 +70,7 @@ def trace_features(
         jobs,
         output=lambda cell: open_path(folder, cell),
         coverage=coverage,
-        run=session.run,
-        progress=session.progress,
+        session=session,
     )
     joined = join(folder, site.cells, site.grid, recipe, dates)
     crossings = joined.crossings

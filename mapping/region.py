@@ -6,10 +6,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ..models.recipe import Recipe
+from ..tiling.grid import known_crs
 from .errors import MappingError
+
+Crs = Annotated[str, AfterValidator(known_crs)]
+"""What PROJ reads, such as "EPSG:26918"."""
 
 
 class Part(BaseModel):
@@ -34,7 +38,7 @@ class Boundary(Part):
     bbox: tuple[float, float, float, float] | None = None
     """West, south, east, north, in `crs`."""
 
-    crs: str = "EPSG:4326"
+    crs: Crs = "EPSG:4326"
     """The CRS of `bbox`."""
 
     file: Path | None = None
@@ -59,7 +63,7 @@ class Boundary(Part):
 class GridPart(Part):
     """The lattice; what is not told is found from the imagery."""
 
-    crs: str | None = None
+    crs: Crs | None = None
     """Such as "EPSG:26918"."""
 
     pixel: Annotated[float, Field(gt=0)] | None = None

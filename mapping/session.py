@@ -1,8 +1,9 @@
 """How a run is done, as against what: workers, device, budget, and what a person sees."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from .errors import MappingError
 from .progress import Progress
 
 if TYPE_CHECKING:  # the command line needs settings at once, and Dask takes a second
@@ -51,6 +52,15 @@ class Settings:
     crs: str | None = None
     """Of the export; the grid's if not told."""
 
+    def __post_init__(self) -> None:
+        if self.crs is not None:
+            from ..tiling.grid import known_crs  # slow, and needed only where a CRS is told
+
+            try:
+                known_crs(self.crs)
+            except ValueError as problem:
+                raise MappingError(f"--crs: {problem}") from problem
+
 
 @dataclass(frozen=True, slots=True)
 class Session:
@@ -59,3 +69,6 @@ class Session:
     settings: Settings
     run: "Runner"
     progress: Progress
+
+    failures: list[str] = field(default_factory=list)
+    """What failed so far, a stage a sentence: the others go on, and the run ends with these."""

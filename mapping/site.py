@@ -1,6 +1,7 @@
 """A region resolved on this machine: its grid, scenes and cells, and where its files are.
 
-What was resolved stands in `data/NAME/region.lock.json`, so that the next run does the same.
+What was resolved stands in `data/NAME/region.lock.json`, to be looked up and compared: grid,
+scenes, seeds, versions, and of what each result was made.
 """
 
 import json
@@ -12,7 +13,6 @@ from typing import Any
 
 import geopandas as gpd
 import shapely
-from pyproj import CRS
 from shapely.geometry.base import BaseGeometry
 
 from ..models.held import hold_back, touching
@@ -113,7 +113,8 @@ def resolve(region: Region, data: Path) -> Site:
     grid = _grid(region, scenes)
     mosaic = make_mosaic(scenes, grid)
     footprints = [shapely.box(*scene.bounds_in(grid.crs)) for scene in scenes]
-    boundary = _boundary(region.boundary, grid.crs, footprints)
+    folder = data / region.name
+    boundary = _boundary(region.boundary, grid.crs, footprints, folder)
     cells = _cells(grid, boundary, footprints)
     if not cells:
         raise MappingError(
@@ -121,7 +122,7 @@ def resolve(region: Region, data: Path) -> Site:
             f"{_extent(shapely.union_all(footprints), grid.crs)} and the boundary "
             f"{_extent(boundary, grid.crs)} (west, south, east, north in degrees)"
         )
-    site = Site(region, data / region.name, mosaic, boundary, cells)
+    site = Site(region, folder, mosaic, boundary, cells)
     site.write_lock(
         grid=grid.to_dict(),
         bands=list(mosaic.bands),
@@ -179,8 +180,6 @@ def _grid(region: Region, scenes: Sequence[Scene]) -> Grid:
     part = region.grid
     found = common_grid(scenes, cell=part.cell, tile=part.tile)
     crs = part.crs or found.crs
-    if part.crs is not None:
-        CRS.from_user_input(part.crs)
     same = same_crs(crs, found.crs)
     if part.pixel is None and not same:
         raise MappingError(
@@ -193,7 +192,9 @@ def _grid(region: Region, scenes: Sequence[Scene]) -> Grid:
     return Grid(found.crs if same else crs, pixel, anchor, part.cell, part.tile)
 
 
-def _boundary(part: Boundary, crs: str, footprints: Sequence[BaseGeometry]) -> BaseGeometry:
+def _boundary(
+    part: Boundary, crs: str, footprints: Sequence[BaseGeometry], folder: Path
+) -> BaseGeometry:
     if part.file is not None:
         return read_polygons(Polygons(file=part.file, layer=part.layer), crs)
     if part.bbox is not None:
@@ -202,7 +203,7 @@ def _boundary(part: Boundary, crs: str, footprints: Sequence[BaseGeometry]) -> B
         moved: BaseGeometry = gpd.GeoSeries([sides], crs=part.crs).to_crs(crs).iloc[0]
         return moved
     if part.place is not None:
-        return _place(part.place, crs)
+        return _place(part.place, crs, folder / "place.parquet")
     return shapely.union_all(footprints)
 
 
@@ -211,17 +212,25 @@ def _spans(bbox: tuple[float, float, float, float]) -> tuple[float, float]:
     return east - west, north - south
 
 
-def _place(name: str, crs: str) -> BaseGeometry:
+def _place(name: str, crs: str, kept: Path) -> BaseGeometry:
+    """The outline of a place; asked for once and then kept, so that it is the same next time."""
+    if not kept.exists() or gpd.read_parquet(kept)["place"].iloc[0] != name:
+        with written_beside(kept) as part:
+            _ask(name).to_parquet(part)
+    found: BaseGeometry = gpd.read_parquet(kept).to_crs(crs).union_all()
+    return found
+
+
+def _ask(name: str) -> gpd.GeoDataFrame:
     import osmnx  # here, because it takes a second and only places need it
 
     try:
-        found: BaseGeometry = osmnx.geocode_to_gdf(name).to_crs(crs).union_all()
+        return osmnx.geocode_to_gdf(name)[["geometry"]].assign(place=name)
     except (OSError, ValueError, TypeError) as problem:
         raise MappingError(
             f"the place {name!r} was not found ({problem}); wanted a name that Nominatim knows "
             "and a network, or a bbox or file instead"
         ) from problem
-    return found
 
 
 def _cells(

@@ -1,6 +1,7 @@
 """The stages of a region as data: in which order, what each reads and writes, and how they run.
 
-A verb runs its own stage and, before it, whatever of the earlier ones is missing or stale.
+A verb runs its own stage and, before it, whatever of the earlier ones is missing or stale. A cell
+that fails is named and the rest goes on without it; the run ends with CellsFailed.
 """
 
 import json
@@ -8,10 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..tiling.files import make_folder, written_beside
+from ..tiling.catalogue import find_scenes
+from ..tiling.coverage import Coverage
+from ..tiling.files import file_identity, fingerprint, make_folder, written_beside
 from ..tiling.runner import runner
 from . import generations, products, rasters, results, show
-from .errors import MappingError
+from .errors import CellsFailed, MappingError
 from .progress import Progress
 from .region import read_region
 from .session import Session, Settings, Verb
@@ -24,33 +27,31 @@ class Stage:
 
     verb: Verb
 
-    reads: tuple[str, ...]
-    """Layers and files, with {g} for the generation."""
-
-    writes: str
-
     work: Callable[[Site, int, Session], Path]
     """Does what is missing or stale and says where the result is."""
 
+    result: str = ""
+    """For what is made of the whole region at once: its file or folder in data/NAME."""
+
+
+BEFORE = (
+    Stage("tile", rasters.tile),
+    Stage("label", rasters.label),
+)
 
 EACH_GENERATION = (
-    Stage("train", ("imagery", "labels-g{g}"), "models/g{g}.safetensors", generations.train),
-    Stage("predict", ("imagery", "models/g{g}.safetensors"), "scores-g{g}", rasters.predict),
-    Stage("refine", ("osm", "scores-g{g}"), "labels-g{g+1}", generations.refine),
+    Stage("train", generations.train),
+    Stage("predict", rasters.predict),
+    Stage("refine", generations.refine),
 )
 """Repeated for each generation; the last one is not refined."""
 
-BEFORE = (
-    Stage("tile", ("the imagery's files",), "imagery", rasters.tile),
-    Stage("label", ("imagery", "the OSM extract"), "labels-g0", rasters.label),
-)
-
 AFTER = (
-    Stage("trace", ("scores-g{g}",), "traced-g{g}", products.trace),
-    Stage("compare", ("traced-g{g}", "osm"), "compared", products.compare),
-    Stage("export", ("traced-g{g}", "compared"), "map/NAME.gpkg", products.export),
-    Stage("evaluate", ("map/NAME.gpkg", "the truth"), "map/report.json", results.evaluate),
-    Stage("view", ("map/report.json", "all layers"), "map/index.html", show.view),
+    Stage("trace", products.trace),
+    Stage("compare", products.compare, "compared"),
+    Stage("export", products.export, "map/{name}.gpkg"),
+    Stage("evaluate", results.evaluate, "map/report.json"),
+    Stage("view", show.view, "map/index.html"),
 )
 
 
@@ -84,17 +85,51 @@ def run_to(
 ) -> Path:
     """Bring a region up to date as far as the verb `last`; where its result is."""
     site = resolve(read_region(region_file), make_folder(data))
-    if settings.generation is not None and settings.generation >= site.generations:
+    # The labels that the last generation would be refined to train no model.
+    generations = site.generations - (1 if last == "refine" else 0)
+    if (settings.generation or 0) >= generations:
         raise MappingError(
-            f"region {site.region.name} has the generations 0 to {site.generations - 1}, "
-            f"got {settings.generation}: raise refine.rounds in {region_file}"
+            f"region {site.region.name} has {site.region.refine.rounds} rounds of refinement, so "
+            f"{last} knows {generations} generations, numbered from 0; got "
+            f"{settings.generation or 0}: raise refine.rounds in {region_file}"
         )
     result = site.folder
     with runner(settings.workers, settings.cluster) as run:
         session = Session(settings, run, progress)
         for stage, generation in plan(site, last, settings.generation):
-            result = stage.work(site, generation, session)
+            if stage.verb == last or not _stands(stage, site, generation):
+                result = stage.work(site, generation, session)
+                _keep(stage, site, generation, settings)
+    if session.failures:
+        raise CellsFailed("\n".join(session.failures))
     return result
+
+
+def _stands(stage: Stage, site: Site, generation: int) -> bool:
+    """Whether a stage's result is there and of the same inputs; cells are looked at one by one."""
+    path = site.folder / stage.result.format(name=site.region.name)
+    known = site.lock().get(stage.verb)
+    return bool(stage.result) and known == _made_of(site, generation) and path.exists()
+
+
+def _keep(stage: Stage, site: Site, generation: int, settings: Settings) -> None:
+    """Note what a result was made of; one in a person's own choice of formats is not for others."""
+    if stage.result:
+        whole = not settings.formats or "gpkg" in settings.formats
+        site.write_lock(**{stage.verb: _made_of(site, generation) if whole else ""})
+
+
+def _made_of(site: Site, generation: int) -> str:
+    """The fingerprint of all that the results of a whole region depend on."""
+    coverage = Coverage(site.folder, site.grid)
+    truth = site.region.truth
+    return fingerprint(
+        site.region.model_dump_json(),
+        str(generation),
+        "" if truth is None else file_identity(truth.file),
+        site.lock()["osm"]["fingerprint"],
+        *(coverage.fingerprint(f"traced-g{generation}", cell) for cell in site.cells),
+    )
 
 
 def find_region(told: str, data: Path, regions: Path = Path("regions")) -> Path:
@@ -127,9 +162,9 @@ def new_region(name: str, imagery: Sequence[str], osm: Path | None) -> Path:
         raise MappingError(f"{path} is there already; edit it, or choose another name")
     if not imagery or osm is None:
         raise MappingError("a new region has both: --imagery scene.tif --osm extract.osm.pbf")
-    for source in (*imagery, str(osm)):
-        if not list(Path().glob(source) if not Path(source).is_absolute() else [Path(source)]):
-            raise MappingError(f"{source} is not there")
+    if not osm.exists():
+        raise MappingError(f"{osm} is not there")
+    find_scenes(imagery, Path())  # what cannot be opened is said before anything is written
     sources = ", ".join(json.dumps(str(Path(source).absolute())) for source in imagery)
     text = (
         f"# A region of your own; all keys are in the manual, docs/regions.md.\n\n"

@@ -1,16 +1,15 @@
 """One stage swept over a region's cells: only what is missing or stale is done."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ..tiling.coverage import Coverage, Record
+from ..tiling.files import remove
 from ..tiling.grid import Cell
 from ..tiling.layer import Layer
-from ..tiling.runner import Runner
+from ..tiling.runner import Outcome
 from .errors import CellsFailed
-from .progress import Progress
 from .session import Session
 
 
@@ -24,15 +23,6 @@ class Job(Protocol):
 J = TypeVar("J", bound=Job)
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
-    """What was done: numbers of cells."""
-
-    done: int
-    kept: int
-    """Up to date before."""
-
-
 def sweep(
     stage: str,
     work: Callable[[J], Mapping[str, Any]],
@@ -40,42 +30,57 @@ def sweep(
     *,
     output: Callable[[Cell], Path],
     coverage: Coverage,
-    run: Runner,
-    progress: Progress,
-) -> Sweep:
+    session: Session,
+) -> None:
     """Do `work` for each job whose cell has no output, or one of another fingerprint.
 
     `jobs` go with the fingerprint of their inputs and recipe; `work` writes `output(cell)` and
-    returns the facts for the coverage table. CellsFailed names the cells that failed, after the
-    others are done.
+    returns the facts for the coverage table. Old and new never mix: what stands for a cell that
+    is no job's any more is removed, and so is the old output of a cell that failed. The session
+    keeps the names of cells that failed; CellsFailed if none is left to go on with.
     """
-    fingerprints = {job.cell: fingerprint for job, fingerprint in jobs}
+    wanted = {job.cell: fingerprint for job, fingerprint in jobs}
+    for cell in set(coverage.cells(stage)) - set(wanted):
+        remove(output(cell))
+        coverage.forget(stage, cell)
     waiting = [
         job
         for job, fingerprint in jobs
         if coverage.fingerprint(stage, job.cell) != fingerprint or not output(job.cell).exists()
     ]
-    failed: list[tuple[str, str]] = []
+    failed: list[Outcome[J, Mapping[str, Any]]] = []
     try:
-        with progress.bar(stage, len(waiting)) as advance:
-            for outcome in run(work, waiting):
-                cell = outcome.item.cell
+        with session.progress.bar(stage, len(waiting)) as advance:
+            for outcome in session.run(work, waiting):
                 if outcome.value is None:
-                    failed.append((cell.name, outcome.problem))
-                    facts = {"problem": outcome.problem, "trace": outcome.trace}
-                    coverage.add(Record(stage, cell.name, "failed", fingerprints[cell], facts))
-                else:
-                    record = Record(stage, cell.name, "done", fingerprints[cell], outcome.value)
-                    coverage.add(record)
+                    failed.append(outcome)
+                    remove(output(outcome.item.cell))
+                coverage.add(_record(stage, wanted[outcome.item.cell], outcome))
                 advance()
     finally:
         coverage.save()
     if failed:
-        listed = "\n".join(f"  {name}: {problem}" for name, problem in sorted(failed))
-        raise CellsFailed(
-            f"{stage}: {len(failed)} of {len(jobs)} cells failed, the others are done:\n{listed}"
-        )
-    return Sweep(len(waiting), len(jobs) - len(waiting))
+        _tell(stage, failed, len(jobs), session)
+
+
+def _record(stage: str, fingerprint: str, outcome: Outcome[J, Mapping[str, Any]]) -> Record:
+    name = outcome.item.cell.name
+    if outcome.value is None:
+        facts = {"problem": outcome.problem, "trace": outcome.trace}
+        return Record(stage, name, "failed", fingerprint, facts)
+    return Record(stage, name, "done", fingerprint, outcome.value)
+
+
+def _tell(
+    stage: str, failed: Sequence[Outcome[J, Mapping[str, Any]]], total: int, session: Session
+) -> None:
+    """Say which cells failed, now and at the end of the run."""
+    listed = "\n".join(sorted(f"  {each.item.cell.name}: {each.problem}" for each in failed))
+    problem = f"{stage}: {len(failed)} of {total} cells failed, the others are done:\n{listed}"
+    session.failures.append(problem)
+    if len(failed) == total:
+        raise CellsFailed("\n".join(session.failures))
+    session.progress.say(problem)
 
 
 def fill(
@@ -86,13 +91,6 @@ def fill(
     session: Session,
 ) -> Path:
     """Sweep `work`, which writes the cells of a layer; the layer's index."""
-    sweep(
-        layer.folder.name,
-        work,
-        jobs,
-        output=layer.path,
-        coverage=coverage,
-        run=session.run,
-        progress=session.progress,
-    )
+    name = layer.folder.name
+    sweep(name, work, jobs, output=layer.path, coverage=coverage, session=session)
     return layer.write_index()

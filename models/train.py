@@ -97,6 +97,7 @@ def _learn(run: Training) -> None:
     if run.budget is None:
         steps = recipe.steps if recipe.steps is not None else _measure(run)
         run.budget = budget_of_steps(steps, recipe.evaluations, recipe.warmup)
+        save(run)  # a run that is ended from here on goes on with this number, not a new one
     steps, figures = run.budget.steps, run.budget.figures
     run.tell("budget", f"{steps} steps")
     if run.done >= steps and run.best is None:  # measuring took all the time there was

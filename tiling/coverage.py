@@ -75,6 +75,14 @@ class Coverage:
         record = self.get(stage, cell)
         return record.fingerprint if record is not None and record.state == "done" else ""
 
+    def cells(self, stage: str) -> list[Cell]:
+        """The cells that `stage` has looked at, done or failed, row by row."""
+        return sorted(Cell.parse(cell) for told, cell in self._records if told == stage)
+
+    def forget(self, stage: str, cell: Cell) -> None:
+        """Drop a record, for good with the next `save`."""
+        self._records.pop((stage, cell.name), None)
+
     def facts(self, stage: str) -> dict[str, Mapping[str, Any]]:
         """The facts of `stage` by the name of the cell."""
         return {r.cell: r.facts for r in self._records.values() if r.stage == stage}

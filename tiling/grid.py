@@ -15,6 +15,7 @@ from typing import Any, Self
 from affine import Affine
 from odc.geo.geobox import GeoBox
 from pyproj import CRS, Geod, Transformer
+from pyproj.exceptions import CRSError
 
 from .errors import TilingError
 
@@ -247,6 +248,17 @@ def transformer(source: str, target: str) -> Transformer:
 
 
 @lru_cache(maxsize=64)
+def known_crs(told: str) -> str:
+    """The same text; ValueError if PROJ knows no CRS of it."""
+    try:
+        CRS.from_user_input(told)
+    except CRSError as problem:
+        raise ValueError(
+            f"{told!r} is no CRS that PROJ knows; wanted one such as EPSG:26918"
+        ) from problem
+    return told
+
+
 def same_crs(one: str, other: str) -> bool:
     """Whether two CRS are the same but for their names and order of axes."""
     return one == other or CRS(one).equals(CRS(other), ignore_axis_order=True)

@@ -1,6 +1,7 @@
 """The whole pipeline on a tiny county: what is done, what is left alone, and the same bytes."""
 
 import hashlib
+import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import geopandas as gpd
 import numpy as np
 import pytest
 import rasterio
+from orthotrace.mapping.county.make import County
 from orthotrace.mapping.errors import CellsFailed, MappingError
 from orthotrace.mapping.progress import Silent
 from orthotrace.mapping.rasters import label_rules, mapped_areas, nearby_features
@@ -15,6 +17,8 @@ from orthotrace.mapping.region import read_region
 from orthotrace.mapping.session import Settings, Verb
 from orthotrace.mapping.site import Site, resolve
 from orthotrace.mapping.stages import find_region, new_region, plan, run_to
+from orthotrace.models.card import load_model
+from orthotrace.tiling.errors import TilingError
 from orthotrace.tiling.grid import Window
 from orthotrace.tiling.labels import burn
 
@@ -105,6 +109,52 @@ def test_dask_gives_the_same_bytes(tiny: Write, tmp_path: Path) -> None:
     assert digests(tmp_path / "loop" / "tiny") == digests(tmp_path / "dask" / "tiny")
 
 
+def test_a_model_of_a_told_budget_stands_until_another_is_told(tiny: Write, tmp_path: Path) -> None:
+    region = tiny()
+    model = run("train", region, tmp_path, Settings(steps=3))
+    made = model.stat().st_mtime_ns
+    run("predict", region, tmp_path)
+    run("train", region, tmp_path, Settings(steps=3))
+    assert model.stat().st_mtime_ns == made
+    run("train", region, tmp_path, Settings(steps=5))
+    assert load_model(model).card.recipe["steps"] == 5
+    region.write_text(region.read_text().replace("steps = 4", "steps = 6"))
+    run("train", region, tmp_path)
+    assert load_model(model).card.recipe["steps"] == 6
+
+
+def test_cells_outside_a_smaller_boundary_are_gone(tiny: Write, tmp_path: Path) -> None:
+    """Old and new never mix: they would be trained on with the labels of another day."""
+    region = tiny()
+    site = run("label", region, tmp_path).parents[1]
+    cells = resolve(read_region(region), tmp_path).cells
+    west, south, east, north = gpd.read_file(boundary_file(region)).to_crs(4326).total_bounds
+    half = [float(side) for side in (west, south, (west + east) / 2, north)]
+    text = region.read_text().replace("[boundary]\nfile", f"[boundary]\nbbox = {half}\n#")
+    region.write_text(text)
+    run("label", region, tmp_path)
+    left = {cell.name for cell in resolve(read_region(region), tmp_path).cells}
+    assert 0 < len(left) < len(cells)
+    for layer in ("imagery", "labels-g0"):
+        assert {path.stem for path in (site / layer).glob("r*.tif")} == left
+    table = gpd.read_parquet(site / "coverage.parquet")
+    assert set(table["cell"]) == left
+
+
+def boundary_file(region: Path) -> Path:
+    """The boundary's file of a region."""
+    return Path(tomllib.loads(region.read_text())["boundary"]["file"])
+
+
+def test_an_export_in_a_persons_own_crs_is_left_alone(tiny: Write, tmp_path: Path) -> None:
+    region = tiny()
+    made = run("export", region, tmp_path, Settings(formats=("gpkg",), crs="EPSG:4326"))
+    before = made.stat().st_mtime_ns
+    run("view", region, tmp_path)
+    assert made.stat().st_mtime_ns == before
+    assert gpd.read_file(made, layer="roads").crs == "EPSG:4326"
+
+
 def test_a_cell_that_fails_is_named_and_the_others_are_done(tiny: Write, tmp_path: Path) -> None:
     region = tiny()
     site = run("tile", region, tmp_path).parents[1]
@@ -191,15 +241,27 @@ def test_an_image_without_a_model_is_asked_for_one(tmp_path: Path) -> None:
         find_region(str(tmp_path / "scene.tif"), tmp_path, tmp_path)
 
 
-def test_a_new_region_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_region_is_written_once(
+    county: County, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("scene.tif", "town.osm.pbf"):
-        (tmp_path / name).touch()
-    path = new_region("town", ["scene.tif"], Path("town.osm.pbf"))
-    assert read_region(path).sources.osm == tmp_path / "town.osm.pbf"
+    scene = str(county.imagery[0])
+    path = new_region("town", [scene], county.osm)
+    assert read_region(path).sources.osm == county.osm
     with pytest.raises(MappingError, match="there already"):
-        new_region("town", ["scene.tif"], Path("town.osm.pbf"))
-    with pytest.raises(MappingError, match=r"gone\.tif is not there"):
-        new_region("city", ["gone.tif"], Path("town.osm.pbf"))
+        new_region("town", [scene], county.osm)
+
+
+def test_a_new_region_that_is_refused_leaves_no_file(
+    county: County, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "torn.tif").write_bytes(b"II*")
+    for scene in ("gone.tif", str(tmp_path / "gone.tif"), "torn.tif"):
+        with pytest.raises(TilingError, match=Path(scene).name):
+            new_region("city", [scene], county.osm)
+    with pytest.raises(MappingError, match=r"no\.pbf is not there"):
+        new_region("city", [str(county.imagery[0])], Path("no.pbf"))
     with pytest.raises(MappingError, match="has both"):
-        new_region("city", ["scene.tif"], None)
+        new_region("city", [str(county.imagery[0])], None)
+    assert not (tmp_path / "regions").exists()
