@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..tiling.labels import LabelRules, burn, on_grid
 from ..tiling.layer import Layer, Pixels
 from ..tiling.osm import load_extract, read_osm, save_extract
 from ..tiling.overpass import read_overpass
+from ..tiling.runner import run_here
 from .hidden import hide
 from .prediction.predict import CellJob, score_cell
 from .session import Session
@@ -206,7 +207,13 @@ def mapped_areas(site: Site) -> dict[str, BaseGeometry]:
 
 
 def predict(site: Site, generation: int, session: Session) -> Path:
-    """Score the imagery with the model of a generation; the layer's index."""
+    """Score the imagery with the model of a generation; the layer's index.
+
+    Local workers are left out: a network uses all cores (or the one GPU) by itself, and with
+    another number of threads a score may round to the next byte.
+    """
+    if session.settings.cluster is None:
+        session = replace(session, run=run_here)
     layer = site.scores(generation).save()
     coverage = Coverage(site.folder, site.grid)
     model = site.model(generation)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from ..tiling.files import add_line, written_beside
 from .errors import ModelError
 
 Kind = Literal["index", "budget", "step", "figures", "picture", "end"]
@@ -47,22 +48,21 @@ def log_to(path: Path, after: int, report: Report, tensorboard: Path | None) -> 
     come again, so they are dropped.
     """
     kept = [line for line in _lines(path) if json.loads(line)["step"] <= after] if after else []
-    path.write_text("".join(line + "\n" for line in kept))
+    with written_beside(path) as part:
+        part.write_text("".join(line + "\n" for line in kept))
     board = _Board(tensorboard) if tensorboard is not None else None
-    with path.open("a") as stream:
 
-        def tell(event: Event) -> None:
-            stream.write(json.dumps(asdict(event)) + "\n")
-            stream.flush()
-            if board is not None:
-                board.tell(event)
-            report(event)
+    def tell(event: Event) -> None:
+        add_line(path, json.dumps(asdict(event)))
+        if board is not None:
+            board.tell(event)
+        report(event)
 
-        try:
-            yield tell
-        finally:
-            if board is not None:
-                board.close()
+    try:
+        yield tell
+    finally:
+        if board is not None:
+            board.close()
 
 
 def _lines(path: Path) -> list[str]:

@@ -17,7 +17,7 @@ import pandas as pd
 from shapely import box
 
 from .errors import TilingError
-from .files import make_folder, remove, written_beside
+from .files import add_line, make_folder, remove, written_beside
 from .grid import Cell, Grid
 
 State = Literal["done", "failed"]
@@ -62,8 +62,7 @@ class Coverage:
     def add(self, record: Record) -> None:
         """Keep a record, in the journal too."""
         make_folder(self._journal.parent)
-        with self._journal.open("a") as stream:
-            stream.write(json.dumps(asdict(record), sort_keys=True) + "\n")
+        add_line(self._journal, json.dumps(asdict(record), sort_keys=True))
         self._records[record.stage, record.cell] = record
 
     def get(self, stage: str, cell: Cell) -> Record | None:

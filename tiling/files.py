@@ -53,6 +53,20 @@ def written_beside(path: Path, check: Callable[[Path], None] = lambda part: None
         raise
 
 
+def add_line(path: Path, line: str) -> None:
+    """Add a line to a text file; StorageError when the disk is full."""
+    try:
+        with path.open("a") as stream:
+            stream.write(line + "\n")
+    except OSError as problem:
+        if is_full(path.parent, problem):
+            raise StorageError(
+                f"{path} could not be added to: the disk that holds {path.parent} is full; "
+                "wanted more free space (what was finished before stays)"
+            ) from problem
+        raise
+
+
 def is_full(folder: Path, problem: BaseException) -> bool:
     """Whether a failed write in `folder` is due to a full disk (GDAL does not say so itself)."""
     if isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -1,6 +1,7 @@
 """A file that exists is whole."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,6 +91,16 @@ def test_a_full_disk_is_said(small_disk: Path) -> None:
         part.write_bytes(bytes(4 << 20))
     assert path.read_text() == "old"
     assert left(small_disk) == ["old.txt"]
+
+
+def test_a_full_disk_is_said_where_a_line_is_added(small_disk: Path) -> None:
+    """A log that grows while a training runs."""
+    log = small_disk / "log.jsonl"
+    log.write_text("first\n")
+    (small_disk / "filler").write_bytes(b"0" * (shutil.disk_usage(small_disk).free))
+    with pytest.raises(StorageError, match=r"log\.jsonl .*disk .* is full"):
+        for _ in range(5000):
+            files.add_line(log, "more")
 
 
 def test_a_full_disk_is_told_from_another_fault(
