@@ -73,8 +73,7 @@ def trace_features(
         run=session.run,
         progress=session.progress,
     )
-    joined = join(folder, site.cells, site.grid, recipe, dates)
-    crossings = joined.crossings
+    crossings = join(folder, site.cells, site.grid, recipe, dates)
     if crossings.unmatched:
         total = 2 * (crossings.met + crossings.snapped) + crossings.unmatched
         session.progress.say(
