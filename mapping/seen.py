@@ -33,11 +33,12 @@ def _seen_in(layer: Layer, cell: Cell) -> BaseGeometry:
     """The same of one cell, in squares of the grid: x the column, y the row, exact integers."""
     window = layer.grid.window(cell)
     squares = layer.read(window).valid_HW.reshape(window.height // SIDE, SIDE, -1, SIDE)
+    whole_HW = np.asarray(squares.all(axis=(1, 3)), bool)
     top, left = window.top // SIDE, window.left // SIDE
     return _united(
         [
             shapely.box(left + start, top + row, left + stop, top + row + 1)
-            for row, start, stop in _runs(squares.all(axis=(1, 3)))
+            for row, start, stop in _runs(whole_HW)
         ]
     )
 
