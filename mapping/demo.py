@@ -4,20 +4,17 @@ import json
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table as Grid
+from rich.table import Table as ScreenTable
 
 from ..tiling.files import written_beside
 from .county.make import County, make_county
 from .progress import Progress
-from .session import Settings
+from .session import DEMO_MINUTES, Settings
 from .show import report_tables
 from .stages import run_to
 from .viewer.report import Table, words
 
 NAME = "demo"
-
-MINUTES = 1.5
-"""For each of the two trainings."""
 
 
 def run_demo(
@@ -73,7 +70,7 @@ file = {told(county.truth)}
 rounds = 1
 
 [recipe]
-minutes = {MINUTES}
+minutes = {DEMO_MINUTES}
 seed = {seed}
 """
         )
@@ -85,10 +82,10 @@ def _head(seed: int) -> str:
     return f"# The demo's county, made from seed {seed}."
 
 
-def _screen_table(table: Table) -> Grid:
-    grid = Grid(title=table.title, title_justify="left", caption_justify="left")
+def _screen_table(table: Table) -> ScreenTable:
+    shown = ScreenTable(title=table.title, title_justify="left", caption_justify="left")
     for number, column in enumerate(table.columns):
-        grid.add_column(column, justify="right" if number else "left")
+        shown.add_column(column, justify="right" if number else "left")
     for row in table.rows:
-        grid.add_row(*(words(fact) for fact in row))
-    return grid
+        shown.add_row(*(words(fact) for fact in row))
+    return shown

@@ -7,7 +7,6 @@ from pathlib import Path
 import geopandas as gpd
 import shapely
 from geopandas import GeoDataFrame
-from shapely.geometry.base import BaseGeometry
 
 from ..models.card import load_model
 from ..tiling.coverage import Coverage
@@ -18,6 +17,7 @@ from .export import Notice, layers_of
 from .export import export as export_layers
 from .scoring.compare import Comparison
 from .scoring.compare import compare as compare_features
+from .seen import looked_at
 from .session import Session
 from .site import Site, stamp
 from .sweep import sweep
@@ -72,8 +72,7 @@ def trace_features(
         coverage=coverage,
         session=session,
     )
-    joined = join(folder, site.cells, site.grid, recipe, dates)
-    crossings = joined.crossings
+    crossings = join(folder, site.cells, site.grid, recipe, dates)
     if crossings.unmatched:
         total = 2 * (crossings.met + crossings.snapped) + crossings.unmatched
         session.progress.say(
@@ -152,13 +151,6 @@ def compare_with_osm(site: Site, found: Features) -> Comparison:
     extract = load_extract(site.folder / "osm")
     osm = {"roads": extract.roads, "buildings": extract.buildings}
     return compare_features(found.by_layer(), osm, looked_at=looked_at(site))
-
-
-def looked_at(site: Site) -> BaseGeometry:
-    """Where the region's cells and its imagery overlap the boundary, in the grid's CRS."""
-    outlines = [shapely.box(*scene.bounds_in(site.grid.crs)) for scene in site.mosaic.scenes]
-    covered: BaseGeometry = shapely.union_all(outlines)
-    return covered.intersection(site.boundary)
 
 
 def read_comparison(site: Site) -> Comparison:

@@ -72,7 +72,10 @@ def _pixel_table(title: str, name: str, scores: Scores) -> Table:
         for (step, of), found in scores.items()
         if of == name and not step.startswith("added")
     )
-    note = "Unknown is left out; counts are summed over the region."
+    note = (
+        "What the truth (OSM, where there is none) does not know is left out, what labels leave "
+        "unknown counts as no; counts are summed over the region."
+    )
     return Table(title, ("step", "IoU", "F1", "precision", "recall"), rows, note)
 
 

@@ -6,14 +6,16 @@ from pathlib import Path
 
 import geopandas as gpd
 import numpy as np
+import shapely
 from geopandas import GeoDataFrame, GeoSeries
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
-from ..tiling.grid import Cell, Window
+from ..tiling.grid import Cell, Grid, Window
 from ..tiling.labels import UNKNOWN, YES, LabelRules, burn
 from ..tiling.layer import Layer
 from .errors import MappingError
+from .generations import ROOM
 from .products import map_thresholds
 from .rasters import label_rules, mapped_areas, nearby_features
 from .region import Truth
@@ -28,6 +30,11 @@ Labels = NDArray[np.uint8]
 
 OSM, MAP = "OSM", "the map"
 """Names of two of the steps that are scored."""
+
+
+def labels_step(generation: int) -> str:
+    """The name of what OSM has and the labels of a generation add to it, all else "no"."""
+    return f"labels {generation} (OSM + added)"
 
 
 def added_step(generation: int) -> str:
@@ -86,16 +93,18 @@ def count_cell(job: CountJob) -> Counts:
 def count(site: Site, generation: int, map_file: Path, session: Session) -> Counts:
     """The counts of all steps up to `generation`, summed over the region's cells."""
     generations = range(generation + 1)
-    held = held_tiles(site)
+    held, rules = held_tiles(site), _without_guard(label_rules(site))
+    # A model file is read whole, so once for all cells.
+    thresholds = [map_thresholds(site, g) for g in generations]
     known = mapped_areas(site) if site.region.truth is None else {}
     jobs = [
         CountJob(
             cell,
-            _without_guard(label_rules(site)),
+            rules,
             site.folder / "osm",
             [site.labels(g) for g in generations],
             [site.scores(g) for g in generations],
-            [map_thresholds(site, g) for g in generations],
+            thresholds,
             site.imagery,
             map_file,
             site.region.truth,
@@ -127,19 +136,22 @@ def score_vectors(
     return scores
 
 
-def truth_features(truth: Truth) -> dict[str, GeoDataFrame]:
-    """ "roads" and "buildings" of a region's truth, as far as it has them."""
+def truth_features(truth: Truth, near: GeoSeries | None = None) -> dict[str, GeoDataFrame]:
+    """ "roads" and "buildings" of a region's truth, as far as it has them; all, or those near."""
     layers = {"roads": truth.roads, "buildings": truth.buildings}
-    return {name: read_truth(truth, layer) for name, layer in layers.items() if layer}
+    return {name: read_layer(truth.file, layer, near) for name, layer in layers.items() if layer}
 
 
-def read_truth(truth: Truth, layer: str) -> GeoDataFrame:
-    """A layer of the truth; MappingError if the file has none of this name."""
+def read_layer(file: Path, layer: str, near: GeoSeries | None = None) -> GeoDataFrame:
+    """A layer of a file, or what of it touches the box of `near` (any CRS).
+
+    MappingError if the file has no layer of this name.
+    """
     try:
-        return gpd.read_file(truth.file, layer=layer)
+        return gpd.read_file(file, layer=layer, bbox=near)
     except (OSError, ValueError, RuntimeError) as problem:
         raise MappingError(
-            f"{truth.file} cannot be read ({problem}); wanted a file with a layer {layer!r}"
+            f"{file} cannot be read ({problem}); wanted a file with a layer {layer!r}"
         ) from problem
 
 
@@ -157,14 +169,16 @@ def _steps(job: CountJob, window: Window) -> dict[str, Labels]:
         if generation:
             # What OSM maps counts whole, without the guard and with what was hidden.
             yes_KHW = (labels.read(window).data_CHW == YES) | is_osm_KHW
-            steps[f"labels {generation}"] = yes_KHW.astype(np.uint8)
+            steps[labels_step(generation)] = yes_KHW.astype(np.uint8)
             steps[added_step(generation)] = (yes_KHW & ~is_osm_KHW).astype(np.uint8)
         scores_KHW = scores.read(window).data_CHW
         steps[f"model {generation}"] = np.stack(
             [as_labels(scores_KHW[k], thresholds[name]) for k, name in enumerate(rules.classes)]
         )
-    found = labels_of(read_features(job.map_file), grid, rules.classes)
-    steps[MAP] = (found(window) == YES).astype(np.uint8)
+    near = _around(grid, window)
+    found = {name: read_layer(job.map_file, name, near) for name in ("roads", "buildings")}
+    labels_KHW = labels_of(found, grid, rules.classes)(window)
+    steps[MAP] = (labels_KHW == YES).astype(np.uint8)
     return steps
 
 
@@ -175,9 +189,15 @@ def _truth(job: CountJob, window: Window) -> Labels:
     if job.truth is None:
         near = nearby_features(job.osm, rules, grid, window)
         return burn(rules, grid, window, near, job.known, valid_HW)
-    labels_KHW = labels_of(truth_features(job.truth), grid, rules.classes)(window)
+    wanted = truth_features(job.truth, _around(grid, window))
+    labels_KHW = labels_of(wanted, grid, rules.classes)(window)
     labels_KHW[:, ~valid_HW] = UNKNOWN
     return labels_KHW
+
+
+def _around(grid: Grid, window: Window) -> GeoSeries:
+    """The box of all that may reach into a window: what is read of a file for one cell."""
+    return GeoSeries([shapely.box(*grid.bounds(window.grown(ROOM)))], crs=grid.crs)
 
 
 def _without_guard(rules: LabelRules) -> LabelRules:

@@ -23,6 +23,9 @@ Verb = Literal[
 ]
 """The verbs of a region, in the order of their stages."""
 
+DEMO_MINUTES = 1.5
+"""For each of the demo's two trainings."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:

@@ -1,10 +1,13 @@
-"""The stage `view`: a page that opens from disk, and one picture of the region's middle."""
+"""The stage `view`: a page that opens from disk, and one picture of where most was found."""
 
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ..tiling.grid import Window
+import numpy as np
+import shapely
+
+from ..tiling.grid import Grid, Window
 from .export import OSM
 from .products import Features, read_comparison, read_features_of
 from .scoreboard import truth_features
@@ -71,19 +74,31 @@ def report_tables(report: Path, *sections: str) -> list[Table]:
 
 
 def _draw_picture(site: Site, generation: int, features: Features) -> Path:
-    panels = _panels(site, generation, _middle(site), features)
+    panels = _panels(site, generation, fullest(site.grid, site.window, features), features)
     legend: dict[str, str] = {name: STYLES[name].colour for name in site.region.classes}
     path = site.map_folder / "picture.png"
     return write_picture(path, panels, legend=legend, title=f"Map of {site.region.name}")
 
 
-def _middle(site: Site) -> Window:
-    """The square of PICTURE_PX in the middle of what is mapped with most in it."""
-    window = site.window
-    row, col = (window.top + window.bottom) // 2, (window.left + window.right) // 2
-    half = PICTURE_PX // 2
-    middle = Window(row - half, col - half, row + half, col + half)
-    return middle.overlap(window) or window
+def fullest(grid: Grid, area: Window, features: Features) -> Window:
+    """The part inside `area` of the square of PICTURE_PX, on the grid's lattice, with most in it.
+
+    A feature is where its middle is; the first of several squares, row by row. Where nothing was
+    found it is the square in the middle of `area`.
+    """
+    frames = features.by_layer().values()
+    middles = shapely.centroid(np.concatenate([frame.geometry.to_numpy() for frame in frames]))
+    to_pixels = ~grid.transform(Window(0, 0, 1, 1))
+    cols, rows = to_pixels * shapely.get_coordinates(middles).T
+    inside = (rows >= area.top) & (rows < area.bottom) & (cols >= area.left) & (cols < area.right)
+    if inside.any():
+        at = np.floor(np.stack([rows, cols], axis=1)[inside] / PICTURE_PX)
+        places, counts = np.unique(at, axis=0, return_counts=True)
+        row, col = (places[counts.argmax()] * PICTURE_PX).astype(int).tolist()
+    else:
+        row, col = (area.top + area.bottom) // 2, (area.left + area.right) // 2
+        row, col = row - PICTURE_PX // 2, col - PICTURE_PX // 2
+    return Window(row, col, row + PICTURE_PX, col + PICTURE_PX).overlap(area) or area
 
 
 def _panels(site: Site, generation: int, window: Window, features: Features) -> Sequence[Panel]:

@@ -55,7 +55,7 @@ class Figures:
 
     def iou_KB(self) -> NDArray[np.float64]:
         """IoU of each class if scores from each stored level on count; NaN where none is."""
-        hit, false = _from_above(self.yes_KB), _from_above(self.no_KB)
+        hit, false = from_above(self.yes_KB), from_above(self.no_KB)
         whole = self.yes_KB.sum(axis=1, keepdims=True) + false
         iou: NDArray[np.float64] = np.full(hit.shape, np.nan)
         np.divide(hit, whole, out=iou, where=whole > 0)
@@ -64,7 +64,7 @@ class Figures:
     def best(self, classes: Sequence[str]) -> dict[str, dict[str, float]]:
         """By class that occurs: the threshold of the highest IoU, and what it reaches."""
         found = {}
-        hit, false, iou = _from_above(self.yes_KB), _from_above(self.no_KB), self.iou_KB()
+        hit, false, iou = from_above(self.yes_KB), from_above(self.no_KB), self.iou_KB()
         for k, name in enumerate(classes):
             total = int(self.yes_KB[k].sum())
             if total == 0:
@@ -119,7 +119,11 @@ def tile_logits(
     return inner
 
 
-def _from_above(counts_KB: Counts) -> Counts:
-    """How many lie at or above each level."""
-    total: Counts = counts_KB[:, ::-1].cumsum(axis=1)[:, ::-1]
+def from_above(counts_B: Counts) -> Counts:
+    """How many lie at or above each level; the levels are the last axis.
+
+    >>> from_above(np.array([[5, 0, 2], [0, 1, 1]])).tolist()
+    [[7, 2, 2], [2, 2, 1]]
+    """
+    total: Counts = counts_B[..., ::-1].cumsum(axis=-1)[..., ::-1]
     return total

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from ..tiling.scores import LEVELS, NODATA
 from .errors import ModelError
-
-Counts = NDArray[np.int64]
+from .figures import Counts, from_above
 
 UNSURE_RECALL = 0.9
 """From the score on that finds this share of the hidden objects, a pixel is no longer a sure no."""
@@ -79,8 +78,8 @@ def choose_thresholds(tally: Tally) -> Thresholds | None:
     """
     if tally.hidden.sum() < FEWEST:
         return None
-    recall = _from_above(tally.hidden) / tally.hidden.sum()
-    share = _from_above(tally.everywhere) / tally.everywhere.sum()
+    recall = from_above(tally.hidden) / tally.hidden.sum()
+    share = from_above(tally.everywhere) / tally.everywhere.sum()
     merit = np.divide(recall**2, share, out=np.zeros_like(share), where=share > 0)
     sure = 1 + int(np.argmax(merit[1:]))
     unsure = max(int(np.flatnonzero(recall >= UNSURE_RECALL).max()), round(UNSURE_PART * sure), 1)
@@ -89,9 +88,3 @@ def choose_thresholds(tally: Tally) -> Thresholds | None:
 
 def _histogram(scores: NDArray[np.uint8]) -> Counts:
     return np.bincount(scores[scores != NODATA].ravel(), minlength=NODATA).astype(np.int64)
-
-
-def _from_above(counts: Counts) -> Counts:
-    """How many lie at or above each level."""
-    total: Counts = counts[::-1].cumsum()[::-1]
-    return total

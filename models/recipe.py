@@ -34,10 +34,10 @@ class Recipe(BaseModel):
     steps: Annotated[int, Field(gt=0)] | None = None
     """The number of steps outright, instead of `minutes`."""
 
-    crop: Annotated[int, Field(ge=32, multiple_of=32)] = 160
+    crop: Annotated[int, Field(ge=32, multiple_of=32)] = 192
     """Side of a training sample in pixels, at most a tile's."""
 
-    batch: Annotated[int, Field(gt=0)] = 6
+    batch: Annotated[int, Field(gt=0)] = 8
     """Samples in a step."""
 
     learning_rate: Annotated[float, Field(gt=0)] = 4e-3

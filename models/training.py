@@ -141,7 +141,7 @@ def finish(run: Training) -> None:
 
 
 def save(run: Training) -> None:
-    """Write the state, from which `_resume` goes on."""
+    """Write the state, from which `resume` goes on."""
     if run.budget is None:
         raise RuntimeError("a state is written once the budget is known")
     best = run.best

@@ -21,6 +21,9 @@ MAY_IMPORT = {
     "models": {"models", "tiling", "distributed"},
     "mapping": {"mapping", "models", "tiling", "distributed"},
 }
+OF_THE_ROOT = {"OrthoTraceError", "__version__"}
+"""What every folder may import from the root itself."""
+
 SETUP = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
 
 
@@ -29,13 +32,15 @@ def files(suffix: str = ".py") -> list[Path]:
     return sorted(p for p in found if "__pycache__" not in p.parts)
 
 
-def imports(path: Path) -> Iterator[tuple[str, int]]:
-    """Each imported module of a file, with its number of leading dots."""
-    for node in ast.walk(ast.parse(path.read_text())):
+def imports(code: str) -> Iterator[tuple[str, int]]:
+    """Each imported module, with its number of leading dots; `from .. import a, b` may be two."""
+    for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, 0) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module, node.level
         elif isinstance(node, ast.ImportFrom):
-            yield node.module or "", node.level
+            yield from ((alias.name, node.level) for alias in node.names)
 
 
 def test_every_folder_of_code_ships() -> None:
@@ -66,19 +71,43 @@ def test_no_folder_is_a_package_of_its_own_and_dask_is_dask() -> None:
 
 
 def test_the_root_imports_nothing_and_nothing_else_stands_there() -> None:
-    assert list(imports(ROOT / "__init__.py")) == []
+    assert list(imports((ROOT / "__init__.py").read_text())) == []
     assert {p.name for p in ROOT.glob("*.py")} == {"__init__.py", "__main__.py"}
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_no_import_goes_up_a_storey(path: Path) -> None:
-    parts = path.relative_to(ROOT).parts
-    for module, dots in imports(path):
+    assert list(wrong_imports(path.read_text(), path.relative_to(ROOT).parts)) == []
+
+
+def wrong_imports(code: str, parts: tuple[str, ...]) -> Iterator[str]:
+    """What a module imports against the rules; `parts` is its place below the root."""
+    for module, dots in imports(code):
         first = module.split(".")[0]
-        if dots == 0:
-            assert first not in {*FOLDERS, "orthotrace"}, f"import {module}: say it by dots"
-        elif dots == len(parts) and module:  # as many dots as lead to the root
-            assert first in MAY_IMPORT[parts[0]], f"{parts[0]} imports {module}"
+        if dots == 0 and first in {*FOLDERS, "orthotrace"}:
+            yield f"import {module}: say it by dots"
+        elif dots == len(parts) and first not in MAY_IMPORT[parts[0]] | OF_THE_ROOT:
+            yield f"{parts[0]} imports {module}"  # by as many dots as lead to the root
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from ..models import card",
+        "from ..models.card import Card",
+        "from .. import models",
+        "from .. import OrthoTraceError, mapping",
+        "import orthotrace.models",
+        "def late():\n    from .. import distributed",
+    ],
+)
+def test_an_import_that_goes_up_is_seen_in_any_form(code: str) -> None:
+    assert len(list(wrong_imports(code, ("tiling", "grid.py")))) == 1
+
+
+def test_an_import_from_below_is_right_in_any_form() -> None:
+    code = "from ... import OrthoTraceError, tiling\nfrom ...models.card import Card\nimport json"
+    assert list(wrong_imports(code, ("mapping", "tracing", "trace.py"))) == []
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(ROOT)))

@@ -8,6 +8,7 @@ import shapely
 from shapely import LineString, Point, Polygon
 
 from .houses import units_on_roof
+from .land import Land
 from .plan import (
     WIDTHS_M,
     Bay,
@@ -16,7 +17,6 @@ from .plan import (
     Furnishing,
     Patch,
     Road,
-    Site,
     Trees,
     Wing,
 )
@@ -31,7 +31,7 @@ _AISLE_M = 6.0
 def block(
     frame: Frame,
     size_m: tuple[float, float],
-    site: Site,
+    site: Land,
     *,
     kind: str,
     covering: str,
@@ -60,7 +60,7 @@ def block(
 
 
 def courtyard(
-    frame: Frame, side_m: tuple[float, float], deep_m: float, site: Site, *, kind: str, street: str,
+    frame: Frame, side_m: tuple[float, float], deep_m: float, site: Land, *, kind: str, street: str,
     eaves_m: float, covering: str, rng: np.random.Generator,
 ) -> Furnishing:  # fmt: skip
     """A building around a yard that is open to the sky."""
@@ -84,7 +84,7 @@ def courtyard(
 
 
 def car_park(
-    frame: Frame, size_m: tuple[float, float], street: str, fill: float, site: Site,
+    frame: Frame, size_m: tuple[float, float], street: str, fill: float, site: Land,
     rng: np.random.Generator,
 ) -> Furnishing:  # fmt: skip
     """Rows of bays on both sides of aisles; `frame` stands in its south-west corner."""
@@ -115,7 +115,7 @@ def car_park(
     return Furnishing((), (*grounds, *islands), tuple(bays), roads=tuple(roads), trees=tuple(trees))
 
 
-def access(park: Furnishing, roads: Sequence[Road], street: str, site: Site) -> Furnishing:
+def access(park: Furnishing, roads: Sequence[Road], street: str, site: Land) -> Furnishing:
     """A car park with the drive from its nearest corner to the nearest street, if one can be."""
     corners = [xy for road in park.roads for xy in (road.line.coords[0], road.line.coords[-1])]
     streets = [road.line for road in roads if road.kind != "track" and not road.bridge]
@@ -127,7 +127,7 @@ def access(park: Furnishing, roads: Sequence[Road], street: str, site: Site) -> 
     return park
 
 
-def _is_clear(way: LineString, site: Site) -> bool:
+def _is_clear(way: LineString, site: Land) -> bool:
     """Whether nothing stands in the way between the car park's edge and the street's."""
     along = np.arange(8.0, way.length - 11.0, 1.0)
     points = shapely.get_coordinates(way.interpolate(along))

@@ -9,14 +9,15 @@ from shapely import LineString, Point, Polygon
 
 from .blocks import blob, block
 from .districts import District
-from .plan import Box, Frame, Furnishing, Patch, Road, Site
+from .land import Land
+from .plan import Box, Frame, Furnishing, Patch, Road
 from .trees import hedge, trees_at, wood
 
 _CROPS = ("wheat", "maize", "pasture", "soil", "hay", "soy")
 
 
 def fields(
-    district: District, roads: Sequence[Road], site: Site, rng: np.random.Generator
+    district: District, roads: Sequence[Road], site: Land, rng: np.random.Generator
 ) -> Furnishing:
     """Fields of different crops, hedges between some of them, and a farm at the track's end."""
     near = _near(district, roads)
@@ -39,7 +40,7 @@ def fields(
 
 
 def woodland(
-    district: District, roads: Sequence[Road], site: Site, rng: np.random.Generator
+    district: District, roads: Sequence[Road], site: Land, rng: np.random.Generator
 ) -> Furnishing:
     """A wood with a ragged edge and a clearing or two."""
     near = _near(district, roads)
@@ -60,7 +61,7 @@ def woodland(
 
 
 def river_banks(
-    river: Polygon, bridges: Sequence[Polygon], site: Site, rng: np.random.Generator
+    river: Polygon, bridges: Sequence[Polygon], site: Land, rng: np.random.Generator
 ) -> Furnishing:
     """The water, its muddy edge, and trees along it."""
     open_strip = river.buffer(17).difference(river.buffer(1.0))
@@ -95,7 +96,7 @@ def _track_ends(district: District, roads: Sequence[Road]) -> Iterator[Frame]:
                     yield Frame(x, y, math.atan2(y - y0, x - x0))
 
 
-def _farmstead(end: Frame, site: Site, rng: np.random.Generator) -> Furnishing:
+def _farmstead(end: Frame, site: Land, rng: np.random.Generator) -> Furnishing:
     """A house, barns and silos around a yard."""
     yard = Patch(end.box(-12, -16, 34, 16).buffer(4), "gravel", 0.95)
     street = f"farm {end.x:.0f} {end.y:.0f}"
@@ -140,7 +141,7 @@ def _cut_fields(
 
 
 def _field(
-    area: Polygon, crop: str, angle: float, site: Site, rng: np.random.Generator
+    area: Polygon, crop: str, angle: float, site: Land, rng: np.random.Generator
 ) -> Furnishing:
     ground = (
         Patch(area, "rough grass"),

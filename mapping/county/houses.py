@@ -13,6 +13,7 @@ import shapely
 from shapely import Point
 
 from .districts import District
+from .land import Land
 from .plan import (
     Bay,
     Box,
@@ -21,7 +22,6 @@ from .plan import (
     Furnishing,
     Patch,
     Road,
-    Site,
     Wing,
     frame_beside,
     one_polygon,
@@ -36,7 +36,7 @@ _CORNER_M = 10.0
 
 
 def line_streets(
-    roads: Sequence[Road], districts: Sequence[District], site: Site, rng: np.random.Generator
+    roads: Sequence[Road], districts: Sequence[District], site: Land, rng: np.random.Generator
 ) -> Furnishing:
     """Put houses on both sides of every street, as the district behind asks for."""
     outlines = shapely.STRtree([district.outline for district in districts])
@@ -56,7 +56,7 @@ def _one_side(
     districts: Sequence[District],
     outlines: shapely.STRtree,
     taste: int,
-    site: Site,
+    site: Land,
     rng: np.random.Generator,
 ) -> Iterator[Furnishing]:
     """Plot after plot along one side of a road; where nothing fits, a little further on."""
@@ -104,7 +104,7 @@ def _plot_length(use: str, road: Road, rng: np.random.Generator) -> float | None
 
 
 def _detached(
-    frame: Frame, length: float, road: Road, taste: int, site: Site, rng: np.random.Generator
+    frame: Frame, length: float, road: Road, taste: int, site: Land, rng: np.random.Generator
 ) -> Furnishing | None:
     """A house in its garden with a drive; None where there is no room."""
     setback = rng.uniform(7.5, 13) + (6 if road.kind in ("primary", "secondary") else 0)
@@ -159,7 +159,7 @@ def _house_wings(front: Frame, length: float, rng: np.random.Generator) -> tuple
 
 
 def _drive(
-    frame: Frame, half: float, setback: float, site: Site, house: Building, rng: np.random.Generator
+    frame: Frame, half: float, setback: float, site: Land, house: Building, rng: np.random.Generator
 ) -> Furnishing:
     """A drive beside or before the house, often with a car, sometimes with a garage at its end."""
     side = 1 if rng.random() < 0.5 else -1
@@ -178,7 +178,7 @@ def _drive(
 
 
 def _garage(
-    frame: Frame, house: Building, site: Site, rng: np.random.Generator
+    frame: Frame, house: Building, site: Land, rng: np.random.Generator
 ) -> tuple[Building, ...]:
     """A garage in the middle of `frame`, roofed as its house is; often none."""
     wing = Wing(frame, 3.3, 3.1, "gable" if rng.random() < 0.7 else "flat", 2.6, 0.45)
@@ -190,7 +190,7 @@ def _garage(
 
 
 def _garden(
-    frame: Frame, half: float, behind: float, site: Site, rng: np.random.Generator
+    frame: Frame, half: float, behind: float, site: Land, rng: np.random.Generator
 ) -> Furnishing:
     """Now and then a swimming pool in its deck, or a vegetable bed."""
     choice = rng.random()
@@ -217,7 +217,7 @@ def _chimney(wing: Wing, rng: np.random.Generator) -> tuple[Box, ...]:
 
 
 def _town_plot(
-    frame: Frame, length: float, road: Road, site: Site, rng: np.random.Generator
+    frame: Frame, length: float, road: Road, site: Land, rng: np.random.Generator
 ) -> Furnishing | None:
     """A row of shops along a big road, else a terrace."""
     is_shop = road.kind in ("primary", "secondary") and rng.random() < 0.7

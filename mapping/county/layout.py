@@ -8,7 +8,8 @@ from rasterio.transform import Affine
 
 from .country import fields, river_banks, woodland
 from .houses import line_streets
-from .plan import Furnishing, Patch, Plan, Road, Site, Trees
+from .land import Land
+from .plan import Furnishing, Patch, Plan, Road, Trees
 from .sites import SITES, Furnish
 from .streets import Streets, lay_streets, with_shared_nodes
 from .trees import street_trees, thickets
@@ -35,7 +36,7 @@ def draw_plan(size_m: tuple[int, int], rng: np.random.Generator) -> Plan:
     return _assembled(Furnishing.joined(parts), streets, size_m)
 
 
-def _loose_trees(streets: Streets, site: Site, rng: np.random.Generator) -> tuple[Trees, ...]:
+def _loose_trees(streets: Streets, site: Land, rng: np.random.Generator) -> tuple[Trees, ...]:
     """Thickets where nobody mows, and rows of trees along streets."""
     idle = [d.outline.buffer(-8) for d in streets.districts if d.use in _WITH_THICKETS]
     lined = [road for road in streets.roads if road.pavement and not road.bridge]
@@ -45,14 +46,14 @@ def _loose_trees(streets: Streets, site: Site, rng: np.random.Generator) -> tupl
     )
 
 
-def _site_of(streets: Streets, size_m: tuple[int, int]) -> Site:
+def _site_of(streets: Streets, size_m: tuple[int, int]) -> Land:
     """Roads and water taken, with the distance that building law asks for."""
     shapes = [road.surface().buffer(2.6) for road in streets.roads]
     shapes += [streets.river.buffer(2)]
     burnt = rasterize(
         shapes, (size_m[1], size_m[0]), transform=Affine.identity(), all_touched=True, dtype="uint8"
     )
-    return Site(burnt.astype(bool))
+    return Land(burnt.astype(bool))
 
 
 def _assembled(everything: Furnishing, streets: Streets, size_m: tuple[int, int]) -> Plan:

@@ -9,14 +9,15 @@ from shapely import LineString, Point
 
 from .blocks import access, blob, block, car_park, courtyard
 from .districts import District
-from .plan import Box, Frame, Furnishing, Patch, Road, Site, one_polygon
+from .land import Land
+from .plan import Box, Frame, Furnishing, Patch, Road, one_polygon
 from .trees import thickets, wood
 
-Furnish = Callable[[District, Sequence[Road], Site, np.random.Generator], Furnishing]
+Furnish = Callable[[District, Sequence[Road], Land, np.random.Generator], Furnishing]
 
 
 def retail(
-    district: District, roads: Sequence[Road], site: Site, rng: np.random.Generator
+    district: District, roads: Sequence[Road], site: Land, rng: np.random.Generator
 ) -> Furnishing:
     """Large shops back to back, each row with its car park before it."""
     width, height = (length - 60 for length in district.size)
@@ -31,7 +32,7 @@ def retail(
 
 def _shop_row(
     frame: Frame, size_m: tuple[float, float], district: District, roads: Sequence[Road],
-    site: Site, rng: np.random.Generator,
+    site: Land, rng: np.random.Generator,
 ) -> Furnishing:  # fmt: skip
     """Shops along the s axis, on its right side; beyond them cars, and a kiosk or two."""
     width, deep = size_m
@@ -63,7 +64,7 @@ def _shop_row(
 
 
 def industry(
-    district: District, roads: Sequence[Road], site: Site, rng: np.random.Generator
+    district: District, roads: Sequence[Road], site: Land, rng: np.random.Generator
 ) -> Furnishing:
     """Halls of sheet metal, each in its yard."""
     width, height = (length - 50 for length in district.size)
@@ -96,7 +97,7 @@ def industry(
 
 
 def flats(
-    district: District, roads: Sequence[Road], site: Site, rng: np.random.Generator
+    district: District, roads: Sequence[Road], site: Land, rng: np.random.Generator
 ) -> Furnishing:
     """Blocks of flats on lawns, between rows of cars, around a building with a yard."""
     width, height = (length - 50 for length in district.size)
@@ -127,7 +128,7 @@ def flats(
 
 
 def school(
-    district: District, roads: Sequence[Road], site: Site, rng: np.random.Generator
+    district: District, roads: Sequence[Road], site: Land, rng: np.random.Generator
 ) -> Furnishing:
     """A school around a yard, its gymnasium, car park and sports grounds."""
     width, height = (length - 60 for length in district.size)
@@ -154,7 +155,7 @@ def school(
 
 
 def park(
-    district: District, roads: Sequence[Road], site: Site, rng: np.random.Generator
+    district: District, roads: Sequence[Road], site: Land, rng: np.random.Generator
 ) -> Furnishing:
     """Meadow, groups of trees and a pond with paths around it."""
     outline = district.outline.buffer(-10)
@@ -200,7 +201,7 @@ def _trucks(frame: Frame, count: int) -> tuple[Box, ...]:
     )
 
 
-def _sports_ground(frame: Frame, site: Site) -> Furnishing:
+def _sports_ground(frame: Frame, site: Land) -> Furnishing:
     """A pitch inside a running track, smaller where room is short."""
     for scale in (1.0, 0.8, 0.6):
         half_s, half_t = 46 * scale, 31 * scale
@@ -218,7 +219,7 @@ def _sports_ground(frame: Frame, site: Site) -> Furnishing:
     return Furnishing()
 
 
-def _diamond(frame: Frame, site: Site) -> Furnishing:
+def _diamond(frame: Frame, site: Land) -> Furnishing:
     """A baseball field: a quarter of a disc of sand, grass inside it and beyond."""
     home = frame.box(0, 0, 75, 75)
     outfield = one_polygon(Point(frame.at(0, 0)).buffer(70).intersection(home))
@@ -235,7 +236,7 @@ def _diamond(frame: Frame, site: Site) -> Furnishing:
     )
 
 
-def _courts(frame: Frame, site: Site) -> Furnishing:
+def _courts(frame: Frame, site: Land) -> Furnishing:
     """Four tennis courts side by side."""
     if not site.is_free(frame.box(-36, -18, 36, 18)):
         return Furnishing()

@@ -7,7 +7,8 @@ import shapely
 from shapely import LineString, Polygon
 from shapely.geometry.base import BaseGeometry
 
-from .plan import Floats, Road, Site, Trees
+from .land import Land
+from .plan import Floats, Road, Trees
 
 CONIFER = 2.0
 """The value of `leaf` from which a tree is a conifer."""
@@ -35,12 +36,12 @@ def trees_at(
     )
 
 
-def free_of_buildings(trees: Trees, site: Site) -> Trees:
+def free_of_buildings(trees: Trees, site: Land) -> Trees:
     """Those whose trunk stands on nothing taken."""
     return trees.where(~site.is_taken(trees.x, trees.y))
 
 
-def garden_trees(plot: Polygon, site: Site, count: float, rng: np.random.Generator) -> Trees:
+def garden_trees(plot: Polygon, site: Land, count: float, rng: np.random.Generator) -> Trees:
     """About `count` trees anywhere on a plot, near its edges rather than in its middle."""
     left, bottom, right, top = plot.bounds
     tries = rng.poisson(4 * count)
@@ -51,7 +52,7 @@ def garden_trees(plot: Polygon, site: Site, count: float, rng: np.random.Generat
     return free_of_buildings(trees_at(points[keep], (1.4, 5.2), rng), site)
 
 
-def hedge(line: LineString, site: Site, rng: np.random.Generator) -> Trees:
+def hedge(line: LineString, site: Land, rng: np.random.Generator) -> Trees:
     """Shrubs side by side."""
     along = np.arange(0, line.length, 1.3)
     points = shapely.get_coordinates(line.interpolate(along))
@@ -68,7 +69,7 @@ def hedge(line: LineString, site: Site, rng: np.random.Generator) -> Trees:
     return free_of_buildings(shrubs, site)
 
 
-def street_trees(road: Road, site: Site, rng: np.random.Generator) -> Trees:
+def street_trees(road: Road, site: Land, rng: np.random.Generator) -> Trees:
     """A row of trees along one or both sides of a street; they overhang it."""
     parts = []
     for side in (1, -1):
@@ -84,7 +85,7 @@ def street_trees(road: Road, site: Site, rng: np.random.Generator) -> Trees:
     return free_of_buildings(Trees.joined(parts), site)
 
 
-def wood(area: BaseGeometry, site: Site, rng: np.random.Generator, spacing_m: float = 5.6) -> Trees:
+def wood(area: BaseGeometry, site: Land, rng: np.random.Generator, spacing_m: float = 5.6) -> Trees:
     """A closed canopy: a jittered lattice of trees, in stands of like kind."""
     if area.is_empty:
         return trees_at(np.empty((0, 2)), (1, 2), rng)
@@ -111,7 +112,7 @@ def wood(area: BaseGeometry, site: Site, rng: np.random.Generator, spacing_m: fl
     return free_of_buildings(stands, site)
 
 
-def thickets(area: BaseGeometry, site: Site, rng: np.random.Generator, spacing_m: float) -> Trees:
+def thickets(area: BaseGeometry, site: Land, rng: np.random.Generator, spacing_m: float) -> Trees:
     """Single trees and groups of them, with open ground between."""
     trees = wood(area, site, rng, spacing_m)
     # Kept where a slow wave is high.

@@ -24,6 +24,9 @@ Say = Callable[[str], None]
 BATCHES = {"cuda": 16, "mps": 4}
 """Views in one forward pass where there is room; elsewhere one keeps all cores at work."""
 
+LONGEST = 4
+"""Batches' worth of views after which a run ends, however few of them hold data."""
+
 _NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 """What torch says on the CPU and on MPS, which have no exception of their own for it."""
 
@@ -104,13 +107,17 @@ def score_views(
 
 
 def _groups(views: Iterator[View], size: int) -> Iterator[list[View]]:
-    """Runs of views with `size` that hold data in each, but for the last."""
+    """Runs of views with at most `size` that hold data in each.
+
+    A view without data waits only behind one with data, and no run is long: memory and what is
+    done with the scores do not depend on how much of a raster is empty.
+    """
     group: list[View] = []
     held = 0
     for view in views:
         group.append(view)
         held += view.seen is not None
-        if held == size:
+        if not held or held == size or len(group) == LONGEST * size:
             yield group
             group, held = [], 0
     if group:

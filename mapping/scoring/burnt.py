@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from geopandas import GeoDataFrame, GeoSeries
+from geopandas import GeoDataFrame
 from numpy.typing import NDArray
 
 from ...tiling.grid import Grid, Window
@@ -19,25 +19,22 @@ def labels_of(
     classes: Sequence[str] = CLASSES,
     *,
     road_width_m: float = 7.0,
-    area: GeoSeries | None = None,
 ) -> Callable[[Window], NDArray[np.uint8]]:
     """What burns "roads" and "buildings" (as of `read_features`, any CRS) into any window.
 
-    The labels are uint8 KHW in the order of `classes`: 1 inside, 0 elsewhere, 255 outside `area`
-    (any CRS, where the features are complete; default everywhere) and for a class without
-    features to tell of. A road is as wide as its `width_m`, else `road_width_m`, on the ground.
+    The labels are uint8 KHW in the order of `classes`: 1 inside, 0 elsewhere, 255 for a class
+    without features to tell of. A road is as wide as its `width_m`, else `road_width_m`, on the
+    ground.
     """
     told = tuple(name for name in classes if _LAYERS[name] in features)
     frames = {name: _to_burn(features[_LAYERS[name]], grid, road_width_m) for name in told}
-    complete = None if area is None else area.to_crs(grid.crs).union_all()
 
     def labels(window: Window) -> NDArray[np.uint8]:
         labels_KHW = np.full((len(classes), *window.shape), UNKNOWN, np.uint8)
         if told:
             rules = LabelRules(classes=told, guard_m=0.0)
             bands = [list(classes).index(name) for name in told]
-            mapped = {name: complete for name in told}
-            labels_KHW[bands] = burn(rules, grid, window, frames, mapped)
+            labels_KHW[bands] = burn(rules, grid, window, frames, {})
         return labels_KHW
 
     return labels

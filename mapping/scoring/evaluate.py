@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from geopandas import GeoDataFrame, GeoSeries
+from geopandas import GeoDataFrame
 
 from ..errors import MappingError
 from .features import read_features
@@ -11,23 +11,15 @@ from .metres import Bounds, common_bounds, degrees, joint_bounds
 from .vector_scores import LineScores, ObjectScores, line_scores, object_scores
 
 
-def evaluate_file(
-    path: Path,
-    truth: Path,
-    *,
-    area: GeoSeries | None = None,
-    iou: float = 0.5,
-    tolerance_m: float = 3.0,
-) -> dict[str, LineScores | ObjectScores]:
+def evaluate_file(path: Path, truth: Path) -> dict[str, LineScores | ObjectScores]:
     """Score an exported map file: "roads" by length, "buildings" by object.
 
-    Only a class that both have a layer of is scored (an empty layer: nothing was found). `area`
-    is where the truth is complete (any CRS; default: the truth's own layer "area", else
-    everywhere). Any CRS on either side. MappingError for a truth of another place or class.
+    Only a class that both have a layer of is scored (an empty layer: nothing was found). Where the
+    truth is complete its own layer "area" says, else it is so everywhere. Any CRS on either side.
+    MappingError for a truth of another place or class.
     """
     found, wanted = read_features(path), read_features(truth)
-    if area is None and "area" in wanted:
-        area = wanted["area"].geometry
+    area = wanted["area"].geometry if "area" in wanted else None
     both = {"roads", "buildings"} & found.keys() & wanted.keys()
     if not both:
         raise MappingError(
@@ -37,13 +29,9 @@ def evaluate_file(
     _check_place(path, found.values(), truth, wanted.values())
     scores: dict[str, LineScores | ObjectScores] = {}
     if "roads" in both:
-        scores["roads"] = line_scores(
-            found["roads"], wanted["roads"], tolerance_m=tolerance_m, area=area
-        )
+        scores["roads"] = line_scores(found["roads"], wanted["roads"], area=area)
     if "buildings" in both:
-        scores["buildings"] = object_scores(
-            found["buildings"], wanted["buildings"], iou=iou, area=area
-        )
+        scores["buildings"] = object_scores(found["buildings"], wanted["buildings"], area=area)
     return scores
 
 

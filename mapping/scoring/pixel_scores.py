@@ -21,12 +21,37 @@ Labels = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
-class PixelCounts:
-    """How many pixels of one class were found rightly and wrongly; counts of windows add up."""
+class Finds:
+    """How many things were found rightly and wrongly: pixels of a class, or objects."""
 
     tp: int = 0
+    """Found, and there."""
+
     fp: int = 0
+    """Found, and nothing there."""
+
     fn: int = 0
+    """There, and not found."""
+
+    @property
+    def precision(self) -> float | None:
+        """Found rightly, of all that was found."""
+        return share(self.tp, self.tp + self.fp)
+
+    @property
+    def recall(self) -> float | None:
+        """Found rightly, of all that is there."""
+        return share(self.tp, self.tp + self.fn)
+
+    @property
+    def f1(self) -> float | None:
+        return share(2 * self.tp, 2 * self.tp + self.fp + self.fn)
+
+
+@dataclass(frozen=True, slots=True)
+class PixelCounts(Finds):
+    """The pixels of one class; counts of windows add up."""
+
     tn: int = 0
 
     unknown: int = 0
@@ -45,25 +70,6 @@ class PixelCounts:
     def iou(self) -> float | None:
         """Found rightly, of all that is there or was found."""
         return share(self.tp, self.tp + self.fp + self.fn)
-
-    @property
-    def precision(self) -> float | None:
-        """Found rightly, of all that was found."""
-        return share(self.tp, self.tp + self.fp)
-
-    @property
-    def recall(self) -> float | None:
-        """Found rightly, of all that is there."""
-        return share(self.tp, self.tp + self.fn)
-
-    @property
-    def f1(self) -> float | None:
-        return share(2 * self.tp, 2 * self.tp + self.fp + self.fn)
-
-    def figures(self) -> dict[str, float | None]:
-        """Counts and rates, for a report."""
-        names = ("iou", "precision", "recall", "f1", "tp", "fp", "fn", "tn", "unknown")
-        return {name: getattr(self, name) for name in names}
 
 
 def pixel_counts(found_HW: NDArray[Any], truth_HW: Labels) -> PixelCounts:

@@ -21,45 +21,17 @@ from .matching import (
     valid_areas,
 )
 from .metres import to_metric
-from .pixel_scores import share
+from .pixel_scores import Finds, share
 
 # -- objects -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectScores:
-    """How many areas were found, one to one."""
+class ObjectScores(Finds):
+    """How many areas were found, one to one: each of a pair that overlaps enough."""
 
-    tp: int
-    """Pairs of a found and a true area that overlap enough."""
-
-    fp: int
-    """Found, and nothing there."""
-
-    fn: int
-    """There, and not found."""
-
-    mean_iou: float | None
+    mean_iou: float | None = None
     """Mean intersection over union of the pairs."""
-
-    @property
-    def precision(self) -> float | None:
-        """Found rightly, of all that was found."""
-        return share(self.tp, self.tp + self.fp)
-
-    @property
-    def recall(self) -> float | None:
-        """Found rightly, of all that is there."""
-        return share(self.tp, self.tp + self.fn)
-
-    @property
-    def f1(self) -> float | None:
-        return share(2 * self.tp, 2 * self.tp + self.fp + self.fn)
-
-    def figures(self) -> dict[str, float | None]:
-        """Counts and rates, for a report."""
-        names = ("f1", "precision", "recall", "mean_iou", "tp", "fp", "fn")
-        return {name: getattr(self, name) for name in names}
 
 
 def object_scores(
@@ -142,11 +114,6 @@ class LineScores:
             return None
         precision, recall = self.precision or 0.0, self.recall or 0.0
         return share(2 * precision * recall, precision + recall) or 0.0
-
-    def figures(self) -> dict[str, float | None]:
-        """Lengths and rates, for a report."""
-        names = ("f1", "precision", "recall", "found_m", "right_m", "truth_m", "seen_m")
-        return {name: getattr(self, name) for name in names}
 
 
 def line_scores(

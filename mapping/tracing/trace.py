@@ -66,19 +66,6 @@ class TraceJob:
     """Of the cell's imagery."""
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """What joining the cells gave."""
-
-    buildings: int
-    """Buildings that were cut, or near to one that was."""
-
-    roads: int
-    """Roads that were cut."""
-
-    crossings: Crossings
-
-
 def open_path(folder: Path, cell: Cell) -> Path:
     """The file that `trace_cell` writes last: if it exists, the cell is done."""
     return folder / f"{cell.name}.open.npz"
@@ -137,9 +124,10 @@ def join(
     grid: Grid,
     recipe: TraceRecipe,
     dates: Mapping[str, str] | None = None,
-) -> Joined:
+) -> Crossings:
     """Make whole what the edges of the traced `cells` had cut, and write it to the folder.
 
+    What is returned says how the roads met at those edges.
     `dates` are the imagery's by a cell's name. Memory grows with what is cut, not with the map.
     """
     open_buildings: dict[Cell, OpenBuildings] = {}
@@ -152,7 +140,7 @@ def join(
     roads, crossings = join_roads(pieces, grid)
     _write(folder / "joined.buildings.parquet", building_frame([whole], grid, dates or {}))
     _write(folder / "joined.roads.parquet", road_frame(roads, grid, dates or {}))
-    return Joined(len(whole.scores), len(roads), crossings)
+    return crossings
 
 
 def read_map(folder: Path, cells: Iterable[Cell]) -> tuple[GeoDataFrame, GeoDataFrame]:

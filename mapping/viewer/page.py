@@ -113,7 +113,7 @@ def _raster(number: int, view: RasterView) -> dict[str, Any]:
     return {
         "id": f"raster{number}",
         "name": view.name,
-        "group": view.group,
+        "group": view.kind,
         "kind": view.kind,
         "shown": view.shown,
         "opacity": view.opacity,

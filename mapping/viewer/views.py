@@ -23,7 +23,6 @@ from ..scoring.compare import Comparison
 from .palette import STYLES
 from .thumbnail import Kind, Thumbnail, thumbnail
 
-RasterGroup: TypeAlias = Literal["imagery", "labels", "scores", "truth"]
 VectorGroup: TypeAlias = Literal["map", "comparison", "osm", "truth"]
 Value: TypeAlias = str | int | float | bool
 
@@ -42,7 +41,7 @@ class RasterView:
     name: str
     """What its switch is called: "Labels, generation 0"."""
 
-    group: RasterGroup
+    kind: Kind
 
     image: bytes
     """A WebP (imagery) or PNG (the rest) whose rows and columns run along web Mercator's axes."""
@@ -54,8 +53,6 @@ class RasterView:
 
     classes: tuple[str, ...] = ()
     """For the legend of labels and scores."""
-
-    kind: Kind = "imagery"
 
     opacity: float = 1.0
 
@@ -102,22 +99,16 @@ def raster_view(
     name: str,
     kind: Kind,
     *,
-    group: RasterGroup | None = None,
     max_side: int = 2048,
     opacity: float = 1.0,
     shown: bool = False,
 ) -> RasterView:
-    """The window of a layer as a view; it is warped, so that it stands right however large it is.
-
-    `group` is the layer's kind unless told (labels burnt from a truth belong to "truth").
-    """
+    """The window of a layer as a view, warped so that it stands right however large it is."""
     small = thumbnail(layer, window, kind, max_side)
     placed, bounds = _to_mercator(small, smooth=kind != "labels")
     image, media_type = _encoded(placed, lossy=kind == "imagery")
     classes = () if kind == "imagery" else layer.bands
-    return RasterView(
-        name, group or kind, image, media_type, _corners(bounds), classes, kind, opacity, shown
-    )
+    return RasterView(name, kind, image, media_type, _corners(bounds), classes, opacity, shown)
 
 
 def comparison_views(comparison: Comparison, *, shown: bool = False) -> list[VectorView]:

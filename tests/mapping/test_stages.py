@@ -94,12 +94,13 @@ def test_ended_half_way_only_the_rest_is_done(tiny: Write, tmp_path: Path) -> No
     assert digests(site) == digests(whole)
 
 
-def test_a_changed_width_makes_labels_stale_and_leaves_imagery_alone(
-    tiny: Write, tmp_path: Path
+@pytest.mark.parametrize("change", ["guard_m = 3.0", "widths = { default = 11.0 }"])
+def test_a_changed_guard_or_width_makes_labels_stale_and_leaves_imagery_alone(
+    tiny: Write, tmp_path: Path, change: str
 ) -> None:
     site = run("label", tiny(), tmp_path).parents[1]
     imagery, labels = times(site, "imagery/r*.tif"), digests(site / "labels-g0")
-    run("label", tiny(more="[labels]\nguard_m = 3.0\n"), tmp_path)
+    run("label", tiny(more=f"[labels]\n{change}\n"), tmp_path)
     assert times(site, "imagery/r*.tif") == imagery
     changed = digests(site / "labels-g0")
     assert any(labels[name] != changed[name] for name in labels if name.endswith(".tif"))
@@ -186,11 +187,11 @@ def test_refining_adds_and_deletes_nothing_that_is_mapped(tiny: Write, tmp_path:
         before = site.labels(0).read(window).data_CHW
         after = site.labels(1).read(window).data_CHW
         assert (after[before == 1] == 1).all()
-        assert not ((before == 255) & (after == 0) & ~_hidden(site, window)).any()
+        assert not ((before == 255) & (after == 0) & ~_known(site, window)).any()
 
 
-def _hidden(site: Site, window: Window) -> Any:
-    """Pixels of objects that were hidden from generation 0 and are not from the last."""
+def _known(site: Site, window: Window) -> Any:
+    """What OSM's labels know where nothing is hidden: in generation 0 some of it was unknown."""
     rules = label_rules(site)
     near = nearby_features(site.folder / "osm", rules, site.grid, window)
     valid_HW = site.imagery.read(window).valid_HW

@@ -13,11 +13,12 @@ import rasterio
 import shapely
 from numpy.typing import NDArray
 from orthotrace.mapping.county.canvas import Canvas, smooth_noise
+from orthotrace.mapping.county.land import Land
 from orthotrace.mapping.county.light import Light, lit
 from orthotrace.mapping.county.make import County, make_county
 from orthotrace.mapping.county.osm import SHIFT_M
 from orthotrace.mapping.county.paint import Painting
-from orthotrace.mapping.county.plan import Frame, Site, Wing, one_polygon
+from orthotrace.mapping.county.plan import Frame, Wing, one_polygon
 from orthotrace.mapping.errors import MappingError
 
 SMALL = (700, 620)
@@ -328,7 +329,7 @@ def test_noise_is_smooth_and_of_unit_size() -> None:
 
 
 def test_what_is_taken_is_not_free() -> None:
-    site = Site.of_size((100, 60))
+    site = Land(np.zeros((60, 100), bool))
     house = shapely.box(20, 20, 30, 28)
     assert site.is_free(house)
     site.take(house)

@@ -15,7 +15,7 @@ from orthotrace.mapping.errors import MappingError
 from orthotrace.mapping.prediction import predict as predict_room
 from orthotrace.mapping.prediction.match import check_match
 from orthotrace.mapping.prediction.predict import CellJob, score_cell, score_scene
-from orthotrace.mapping.prediction.scorer import Scorer, load_scorer, score_views
+from orthotrace.mapping.prediction.scorer import LONGEST, Scorer, load_scorer, score_views
 from orthotrace.mapping.prediction.windows import View, views
 from orthotrace.mapping.progress import Silent
 from orthotrace.models.card import Card, Model, save_model
@@ -412,6 +412,27 @@ def test_views_without_data_stand_in_order_between_the_others() -> None:
     scored = list(score_views(seen, scorer_of(Stencil(), batch=2), print))
     assert [view for view, _ in scored] == seen
     assert [score is not None for _, score in scored] == [view.valid_HW.any() for view in seen]
+
+
+def test_views_without_data_are_handed_on_however_many_there_are() -> None:
+    """10,000 empty views, one with data before each 1,000 of them: few wait at any time."""
+    none_HW, all_HW = np.zeros((64, 64), bool), np.ones((64, 64), bool)
+    square, taken = Window(0, 0, 64, 64), 0
+    full = View(square, square, all_HW, Pixels(photo(96, 96), np.ones((96, 96), bool)))
+    empty = View(square, square, none_HW, None)
+
+    def coming() -> Iterator[View]:
+        nonlocal taken
+        for number in range(10_000):
+            taken += 1
+            yield empty if number % 1000 else full
+
+    waiting, module = [], Stencil()
+    for done, (view, score) in enumerate(score_views(coming(), scorer_of(module, batch=2), print)):
+        assert (score is not None) == (done % 1000 == 0) == (view is full)
+        waiting.append(taken - done)
+    assert len(waiting) == 10_000 and max(waiting) <= LONGEST * 2
+    assert module.calls == 10, "a batch of views far apart is not waited for"
 
 
 def test_a_view_for_which_memory_never_suffices_is_one_sentence() -> None:

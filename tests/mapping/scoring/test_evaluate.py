@@ -13,7 +13,12 @@ from orthotrace.mapping.errors import MappingError
 from orthotrace.mapping.scoring.evaluate import evaluate_file
 from orthotrace.mapping.scoring.features import read_features
 from orthotrace.mapping.scoring.metres import to_metric
-from orthotrace.mapping.scoring.vector_scores import line_scores, object_scores
+from orthotrace.mapping.scoring.vector_scores import (
+    LineScores,
+    ObjectScores,
+    line_scores,
+    object_scores,
+)
 from shapely import LineString, MultiLineString, Polygon, box
 from shapely.affinity import translate
 
@@ -256,11 +261,13 @@ def test_files_that_are_no_map_are_refused(tmp_path: Path) -> None:
 def test_real_buildings(real_data: Path) -> None:
     folder = real_data / "metrics" / "polygons"
     pred, truth = folder / "pred.geojson", folder / "gt.geojson"
-    itself = evaluate_file(truth, truth)["buildings"].figures()
-    assert itself["f1"] == 1 and itself["mean_iou"] == pytest.approx(1)
-    told = evaluate_file(pred, truth)["buildings"].figures()
+    itself = evaluate_file(truth, truth)["buildings"]
+    assert isinstance(itself, ObjectScores)
+    assert itself.f1 == 1 and itself.mean_iou == pytest.approx(1)
+    told = evaluate_file(pred, truth)["buildings"]
+    assert isinstance(told, ObjectScores)
     # SpaceNet's own scorer counts the same.
-    assert (told["tp"], told["fp"], told["fn"]) == (8, 20, 20)
+    assert (told.tp, told.fp, told.fn) == (8, 20, 20)
 
 
 @pytest.mark.real
@@ -271,8 +278,9 @@ def test_real_roads_of_osm_and_of_a_survey_agree_for_the_most_part(real_data: Pa
         name = f"AOI_2_Vegas_img{number}.geojson"
         osm, truth = folder / "osm" / name, folder / "spacenet" / name
         assert evaluate_file(truth, truth)["roads"].f1 == 1
-        told = evaluate_file(osm, truth)["roads"].figures()
-        lengths += [told[key] or 0.0 for key in ("found_m", "right_m", "truth_m", "seen_m")]
+        told = evaluate_file(osm, truth)["roads"]
+        assert isinstance(told, LineScores)
+        lengths += [told.found_m, told.right_m, told.truth_m, told.seen_m]
     found_m, right_m, truth_m, seen_m = lengths
     assert 0.6 < right_m / found_m < 0.95
     assert 0.6 < seen_m / truth_m < 0.95

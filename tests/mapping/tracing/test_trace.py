@@ -12,10 +12,10 @@ from geopandas import GeoDataFrame
 from numpy.typing import NDArray
 from orthotrace.mapping.errors import MappingError
 from orthotrace.mapping.tracing.open_file import read_open
+from orthotrace.mapping.tracing.roads import Crossings
 from orthotrace.mapping.tracing.trace import (
     BUILDING_COLUMNS,
     ROAD_COLUMNS,
-    Joined,
     TraceJob,
     TraceRecipe,
     join,
@@ -51,14 +51,14 @@ def layer_of(
 
 def traced(
     layer: Layer, folder: Path, backwards: bool = False
-) -> tuple[GeoDataFrame, GeoDataFrame, Joined]:
+) -> tuple[GeoDataFrame, GeoDataFrame, Crossings]:
     cells = layer.cells()
     dates = {cell.name: f"20{abs(cell.col) % 100:02d}" for cell in cells}
     for cell in reversed(cells) if backwards else cells:
         job = TraceJob(layer, cell, folder, TraceRecipe(), dates[cell.name])
         trace_cell(pickle.loads(pickle.dumps(job)))
-    joined = join(folder, cells, layer.grid, TraceRecipe(), dates)
-    return *read_map(folder, cells), joined
+    crossings = join(folder, cells, layer.grid, TraceRecipe(), dates)
+    return *read_map(folder, cells), crossings
 
 
 def hamlet() -> dict[str, NDArray[np.uint8]]:
@@ -75,12 +75,12 @@ def hamlet() -> dict[str, NDArray[np.uint8]]:
 
 def test_features_have_their_columns_and_lie_where_they_should(tmp_path: Path) -> None:
     layer = layer_of(tmp_path / "scores", hamlet(), 128)
-    buildings, roads, joined = traced(layer, tmp_path / "trace")
+    buildings, roads, crossings = traced(layer, tmp_path / "trace")
     assert tuple(buildings.columns) == (*BUILDING_COLUMNS, "geometry")
     assert tuple(roads.columns) == (*ROAD_COLUMNS, "geometry")
     assert buildings.crs == roads.crs == "EPSG:26986"
     assert len(buildings) == 24 and len(roads) == 3
-    assert joined.crossings.unmatched == 0
+    assert crossings.unmatched == 0
     assert buildings["id"].is_unique and roads["id"].is_unique
     first = buildings.iloc[0]
     assert first["id"] == f"building/{CORNER[0] + 120}_{CORNER[1] + 10}"
@@ -154,7 +154,7 @@ def test_real_masks_are_the_same_over_seams(tmp_path: Path, real_data: Path) -> 
         bands[name] = band_HW
     whole = traced(layer_of(tmp_path / "one", bands, 1024), tmp_path / "trace-one")
     parts = traced(layer_of(tmp_path / "many", bands, 256), tmp_path / "trace-many")
-    assert parts[2].crossings.unmatched == 0
+    assert parts[2].unmatched == 0
     for frame, other in zip(whole[:2], parts[:2], strict=True):
         assert len(frame) > 40
         assert frame.geometry.is_valid.all()
