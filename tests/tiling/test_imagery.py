@@ -253,6 +253,31 @@ def test_naip_nir_marked_as_alpha_stays_nir(real_data: Path, tmp_path: Path) -> 
     assert np.array_equal(found.data_CHW, data_CHW)
 
 
+@pytest.mark.parametrize("shore", [0, 12])
+def test_dark_nir_of_water_marked_as_alpha_stays_nir(tmp_path: Path, shore: int) -> None:
+    data_CHW = noise((4, 40, 900))
+    data_CHW[3] = np.random.default_rng(1).integers(2, 24, (40, 900))
+    data_CHW[3, :, 900 - shore :] = np.random.default_rng(2).integers(60, 240, (40, shore))
+    told = (RED, GREEN, BLUE, ALPHA)
+    scene = open_scene(raster(tmp_path / "scene.tif", data_CHW, colorinterp=told))
+    assert scene.bands == ("red", "green", "blue", "nir")
+    found = whole(scene)
+    assert found.valid_HW.all()
+    assert np.array_equal(found.data_CHW, data_CHW)
+
+
+@pytest.mark.parametrize(("dtype", "full"), [("uint8", 255), ("uint16", 65535), ("float32", 1)])
+def test_an_alpha_with_a_soft_edge_is_one(tmp_path: Path, dtype: str, full: int) -> None:
+    data_CHW = noise((4, 200, 200), dtype)
+    data_CHW[3] = full
+    data_CHW[3, :, :70] = 0
+    data_CHW[3, :, 70:72] = np.array([0.3, 0.6]) * full  # 1 % of the pixels
+    told = (RED, GREEN, BLUE, ALPHA)
+    scene = open_scene(raster(tmp_path / "scene.tif", data_CHW, colorinterp=told))
+    assert scene.bands == ("red", "green", "blue")
+    assert np.array_equal(whole(scene).valid_HW, np.arange(200) >= np.full((200, 1), 71))
+
+
 # -- where there is no data -----------------------------------------------------------------------
 
 
