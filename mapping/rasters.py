@@ -13,9 +13,9 @@ from shapely.geometry.base import BaseGeometry
 from ..tiling.coverage import Coverage
 from ..tiling.files import file_digest, file_identity, fingerprint
 from ..tiling.grid import Cell, Grid, Window, transformer
-from ..tiling.imagery import Mosaic, read_mosaic
 from ..tiling.labels import LabelRules, burn, on_grid
 from ..tiling.layer import Layer, Pixels
+from ..tiling.mosaic import Mosaic, read_mosaic
 from ..tiling.osm import load_extract, read_osm, save_extract
 from ..tiling.overpass import read_overpass
 from .hidden import hide
@@ -56,6 +56,11 @@ def tile_cell(job: TileJob) -> Mapping[str, Any]:
 def tile(site: Site, generation: int, session: Session) -> Path:
     """Bring the imagery onto the grid; the layer's index."""
     layer = site.imagery.save()
+    for band, lacking in site.mosaic.left_out.items():
+        session.progress.say(
+            f"the band {band} is left out: {len(lacking)} of {len(site.mosaic.scenes)} scenes "
+            f"lack it, such as {lacking[0].path}"
+        )
     jobs = []
     for cell in site.cells:
         near = site.mosaic.within(site.grid.window(cell))

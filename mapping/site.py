@@ -19,8 +19,8 @@ from ..models.held import hold_back, touching
 from ..tiling.catalogue import common_grid, find_scenes, order
 from ..tiling.files import written_beside
 from ..tiling.grid import Cell, Grid, Window, same_crs, short_crs, transformer
-from ..tiling.imagery import Mosaic, make_mosaic
 from ..tiling.layer import Layer
+from ..tiling.mosaic import Mosaic, make_mosaic
 from ..tiling.scene import Scene
 from .errors import MappingError
 from .region import Boundary, Polygons, Region

@@ -17,15 +17,9 @@ from orthotrace.tiling import validity
 from orthotrace.tiling.acquired import date_taken
 from orthotrace.tiling.errors import TilingError
 from orthotrace.tiling.grid import Grid, Window
-from orthotrace.tiling.imagery import (
-    SceneReader,
-    footprint,
-    make_mosaic,
-    open_scene,
-    read_mosaic,
-    scene_grid,
-)
+from orthotrace.tiling.imagery import SceneReader, footprint, open_scene, scene_grid
 from orthotrace.tiling.layer import Pixels
+from orthotrace.tiling.mosaic import make_mosaic, read_mosaic
 from orthotrace.tiling.scene import Scene
 from pyproj import Transformer
 from rasterio.control import GroundControlPoint
@@ -659,11 +653,38 @@ def test_shifted_neighbours_leave_no_gap(tmp_path: Path) -> None:
 
 
 def test_a_cell_is_given_its_own_scenes(tmp_path: Path) -> None:
-    far = Affine(1, 0, 510_000, 0, -1, 4_000_000)
-    near_scene = open_scene(raster(tmp_path / "a.tif", noise((1, 20, 20))))
-    far_scene = open_scene(raster(tmp_path / "b.tif", noise((1, 20, 20)), transform=far))
-    mosaic = make_mosaic([near_scene, far_scene], scene_grid(near_scene))
-    assert mosaic.within(footprint(near_scene, mosaic.grid)).scenes == (near_scene,)
+    """Those that a scan of all finds, in their order; what only touches is another cell's."""
+    random = np.random.default_rng(0)
+    places = [(0, 0), (20, 0), *random.integers(-60, 60, (18, 2)).tolist()]
+    scenes = [
+        open_scene(
+            raster(
+                tmp_path / f"{number}.tif",
+                noise((1, 20, 20)),
+                transform=AT @ Affine.translation(col, row),
+            )
+        )
+        for number, (col, row) in enumerate(places)
+    ]
+    mosaic = make_mosaic(scenes, scene_grid(scenes[0]))
+    first = footprint(scenes[0], mosaic.grid)
+    assert scenes[1] not in mosaic.within(first).scenes
+    for window in first.grown(60).lattice(25):
+        wanted = [scene for scene in scenes if footprint(scene, mosaic.grid).overlap(window)]
+        assert list(mosaic.within(window).scenes) == wanted
+
+
+def test_a_band_that_one_scene_lacks_is_told(tmp_path: Path) -> None:
+    names = ("land.tif", "lake.tif", "shore.tif")
+    land, lake, shore = (
+        open_scene(raster(tmp_path / name, noise((count, 20, 20)), photometric="RGB"))
+        for name, count in zip(names, (4, 3, 4), strict=True)
+    )
+    grid = scene_grid(land)
+    assert make_mosaic([land, lake, shore], grid).left_out == {"nir": (lake,)}
+    assert make_mosaic([land, lake], grid).left_out == {"nir": (lake,)}
+    assert make_mosaic([land, shore], grid, ["red"]).left_out == {}
+    assert make_mosaic([lake, lake, land], grid).left_out == {}
 
 
 def test_mixed_imagery_is_joined_or_refused(tmp_path: Path) -> None:
