@@ -14,6 +14,7 @@ from shapely import MultiPolygon, Polygon
 from .elements import OSM_SUFFIXES, Bounds, UnsortedError, elements, header, sorted_copy
 from .errors import TilingError
 from .files import written_beside
+from .geoparquet import write_geoparquet
 from .sieve import Feature, Sieve, overlap, union
 from .tags import check_widths, road_width_m
 from .vectors import VECTOR_SUFFIXES, extent, features
@@ -28,7 +29,10 @@ KEYS = ("highway", "building", "building:part")
 """An element with none of these tags is passed over."""
 
 _DEGREES = "EPSG:4326"
-_META = b"orthotrace"
+_META = "orthotrace"
+
+_ROWS = 4096
+"""Features in a row group: some of a cell's, so that a cell reads little that is not its own."""
 
 
 @dataclass(frozen=True)
@@ -113,25 +117,26 @@ def extract_of(
 
 
 def save_extract(extract: Extract, folder: Path) -> None:
-    """Write `roads.parquet` and `buildings.parquet` (GeoParquet 1.1, bbox covering, ODbL named)."""
+    """Write `roads.parquet` and `buildings.parquet` (GeoParquet 1.1, bbox covering, ODbL named).
+
+    Their rows are put in the order of Hilbert's curve.
+    """
     told = {
         "snapshot": extract.snapshot,
         "dropped": dict(extract.dropped),
         "licence": LICENCE,
         "attribution": ATTRIBUTION,
     }
+    metadata = {_META: json.dumps(told, sort_keys=True)}
     for name, frame in (("roads", extract.roads), ("buildings", extract.buildings)):
         with written_beside(folder / f"{name}.parquet", pyarrow.parquet.read_table) as part:
-            frame.to_parquet(part, index=False, schema_version="1.1.0", write_covering_bbox=True)
-            table = pyarrow.parquet.read_table(part)
-            metadata = {**table.schema.metadata, _META: json.dumps(told, sort_keys=True)}
-            pyarrow.parquet.write_table(table.replace_schema_metadata(metadata), part)
+            write_geoparquet(part, frame, metadata, _ROWS)
 
 
 def load_extract(folder: Path, bounds_wgs84: Bounds | None = None) -> Extract:
     """Undo `save_extract`, for what touches the bounds; TilingError where there are no such files.
 
-    With bounds (left, bottom, right, top) only the rows whose boxes touch them are decoded.
+    With bounds (left, bottom, right, top) only the groups of rows that touch them are decoded.
     """
     roads, _ = _load(folder / "roads.parquet", ROAD_COLUMNS, bounds_wgs84)
     buildings, told = _load(folder / "buildings.parquet", BUILDING_COLUMNS, bounds_wgs84)
@@ -145,7 +150,7 @@ def _load(
     path: Path, columns: Sequence[str], bounds: Bounds | None
 ) -> tuple[geopandas.GeoDataFrame, dict[str, Any]]:
     try:
-        told = json.loads(pyarrow.parquet.read_schema(path).metadata[_META])
+        told = json.loads(pyarrow.parquet.read_schema(path).metadata[_META.encode()])
         frame = geopandas.read_parquet(path, bbox=bounds)
         return frame[[*columns]].reset_index(drop=True), told
     except (OSError, KeyError, TypeError, ValueError) as problem:
