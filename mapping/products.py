@@ -13,9 +13,11 @@ from ..models.card import load_model
 from ..tiling.coverage import Coverage
 from ..tiling.files import fingerprint, written_beside
 from ..tiling.grid import Cell
+from ..tiling.labels import with_widths
 from ..tiling.osm import load_extract
 from .export import Notice, layers_of
 from .export import export as export_layers
+from .rasters import label_rules
 from .scoring.compare import Comparison
 from .scoring.compare import compare as compare_features
 from .session import Session
@@ -151,7 +153,7 @@ COMPARED = ("roads", "buildings", "osm_roads", "osm_buildings")
 def compare_with_osm(site: Site, found: Features) -> Comparison:
     """The comparison of what was found with the region's OSM, where imagery was looked at."""
     extract = load_extract(site.folder / "osm")
-    osm = {"roads": extract.roads, "buildings": extract.buildings}
+    osm = {"roads": with_widths(extract.roads, label_rules(site)), "buildings": extract.buildings}
     return compare_features(found.by_layer(), osm, looked_at=looked_at(site))
 
 

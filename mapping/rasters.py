@@ -27,6 +27,9 @@ from .sweep import fill
 FRAMES = {"road": "roads", "building": "buildings"}
 """The file of data/NAME/osm that holds a class."""
 
+Bounds = tuple[float, float, float, float]
+"""West, south, east, north in degrees."""
+
 
 # -- imagery -------------------------------------------------------------------------------
 
@@ -109,6 +112,7 @@ def label_cell(job: LabelJob) -> Mapping[str, Any]:
 
 def label(site: Site, generation: int, session: Session) -> Path:
     """Read OSM and burn the labels of generation 0; the layer's index."""
+    rules = label_rules(site)  # first, as they are checked and the reading takes long
     import_osm(site, session)
     layer = site.labels(0).save()
     coverage = Coverage(site.folder, site.grid)
@@ -127,7 +131,7 @@ def label(site: Site, generation: int, session: Session) -> Path:
                 cell,
                 layer,
                 site.imagery,
-                label_rules(site),
+                rules,
                 site.folder / "osm",
                 mapped,
                 hidden_rule(site),
@@ -140,21 +144,21 @@ def label(site: Site, generation: int, session: Session) -> Path:
 
 
 def import_osm(site: Site, session: Session) -> None:
-    """Read the extract into data/NAME/osm, unless what stands there is of the same extract."""
-    sources, labels = site.region.sources, site.region.labels
+    """Read the extract into data/NAME/osm, unless what stands there is of the same source."""
+    sources = site.region.sources
     told = file_identity(sources.osm) if sources.osm else f"overpass {sources.overpass}"
-    made_of = fingerprint(told, stamp(labels.model_dump()), site.boundary.wkt)
+    made_of = fingerprint(told, site.boundary.wkt)
     folder = site.folder / "osm"
     there = all((folder / f"{name}.parquet").exists() for name in FRAMES.values())
     if there and site.lock().get("osm", {}).get("fingerprint") == made_of:
         return
     if sources.osm is not None:
         bounds = transformer(site.grid.crs, "EPSG:4326").transform_bounds(*site.boundary.bounds)
-        extract = read_osm(sources.osm, bounds, labels.widths, labels.width_tags)
+        extract = read_osm(sources.osm, _widened(bounds))
     else:
         area = gpd.GeoSeries([site.boundary], crs=site.grid.crs).to_crs("EPSG:4326").iloc[0]
         server = None if sources.overpass == "yes" else sources.overpass
-        extract = read_overpass(area, endpoint=server, widths=labels.widths)
+        extract = read_overpass(area.buffer(max(_room(area.bounds))), endpoint=server)
     save_extract(extract, folder)
     dropped = dict(extract.dropped)
     site.write_lock(osm={"fingerprint": made_of, "snapshot": extract.snapshot, "left_out": dropped})
@@ -172,12 +176,18 @@ def nearby_features(
     return on_grid(load_extract(folder, _widened(bounds)), rules, grid)
 
 
-def _widened(bounds: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
-    """The bounds in degrees and about 100 m more: no drawn road is half as wide."""
+def _widened(bounds: Bounds) -> Bounds:
+    """The bounds in degrees with room for a road that lies outside and reaches in."""
     west, south, east, north = bounds
-    down = 0.001
-    along = down / max(math.cos(math.radians(max(abs(south), abs(north)))), 0.01)
+    along, down = _room(bounds)
     return west - along, south - down, east + along, north + down
+
+
+def _room(bounds: Bounds) -> tuple[float, float]:
+    """About 100 m in degrees, eastwards and northwards: no drawn road is half as wide."""
+    down = 0.001
+    latitude = max(abs(bounds[1]), abs(bounds[3]))
+    return down / max(math.cos(math.radians(latitude)), 0.01), down
 
 
 def label_rules(site: Site) -> LabelRules:

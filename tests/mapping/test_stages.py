@@ -87,13 +87,14 @@ def test_ended_half_way_only_the_rest_is_done(tiny: Write, tmp_path: Path) -> No
     assert digests(site) == digests(whole)
 
 
-def test_a_changed_width_makes_labels_stale_and_leaves_imagery_alone(
+def test_a_changed_width_makes_labels_stale_and_leaves_imagery_and_osm_alone(
     tiny: Write, tmp_path: Path
 ) -> None:
     site = run("label", tiny(), tmp_path).parents[1]
-    imagery, labels = times(site, "imagery/r*.tif"), digests(site / "labels-g0")
-    run("label", tiny(more="[labels]\nguard_m = 3.0\n"), tmp_path)
-    assert times(site, "imagery/r*.tif") == imagery
+    labels = digests(site / "labels-g0")
+    before = times(site, "imagery/r*.tif"), times(site, "osm/*.parquet")
+    run("label", tiny(more="[labels]\nwidths = {default = 9.0}\n"), tmp_path)
+    assert (times(site, "imagery/r*.tif"), times(site, "osm/*.parquet")) == before
     changed = digests(site / "labels-g0")
     assert any(labels[name] != changed[name] for name in labels if name.endswith(".tif"))
 
