@@ -12,7 +12,6 @@ from shapely.geometry.base import BaseGeometry
 from ..models.card import load_model
 from ..tiling.coverage import Coverage
 from ..tiling.files import fingerprint, written_beside
-from ..tiling.grid import Cell
 from ..tiling.labels import with_widths
 from ..tiling.osm import load_extract
 from .export import Notice, layers_of
@@ -25,7 +24,15 @@ from .site import Site, stamp
 from .sweep import sweep
 from .tracing.buildings import BuildingRecipe
 from .tracing.roads import RoadRecipe
-from .tracing.trace import TraceJob, TraceRecipe, join, open_path, read_map, trace_cell
+from .tracing.trace import (
+    TraceJob,
+    TraceRecipe,
+    join,
+    open_path,
+    read_map,
+    trace_cell,
+    view_of,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,14 +65,9 @@ def trace_features(
     told = stamp({"recipe": repr(recipe)})
     jobs = []
     for cell in site.cells:
-        # A cell is traced with a margin, so what lies around it counts too.
-        around = [
-            coverage.fingerprint(scores.folder.name, Cell(cell.row + row, cell.col + col))
-            for row in (-1, 0, 1)
-            for col in (-1, 0, 1)
-        ]
+        seen = coverage.fingerprint_over(scores.folder.name, view_of(scores, cell, recipe))
         job = TraceJob(scores, cell, folder, recipe, dates.get(cell.name))
-        jobs.append((job, fingerprint(told, str(dates.get(cell.name)), *around)))
+        jobs.append((job, fingerprint(told, str(dates.get(cell.name)), seen)))
     sweep(
         folder.name,
         trace_cell,

@@ -10,6 +10,7 @@ import geopandas as gpd
 import shapely
 from shapely.geometry.base import BaseGeometry
 
+from ..models.card import load_model
 from ..tiling.coverage import Coverage
 from ..tiling.files import file_digest, file_identity, fingerprint
 from ..tiling.grid import Cell, Grid, Window, transformer
@@ -18,8 +19,10 @@ from ..tiling.layer import Layer, Pixels
 from ..tiling.mosaic import Mosaic, read_mosaic
 from ..tiling.osm import load_extract, read_osm, save_extract
 from ..tiling.overpass import read_overpass
+from ..tiling.values import NO, UNKNOWN, YES
 from .hidden import hide
 from .prediction.predict import CellJob, score_cell
+from .prediction.windows import all_seen
 from .session import Session
 from .site import Site, read_polygons, stamp
 from .sweep import fill
@@ -67,7 +70,7 @@ def tile(site: Site, generation: int, session: Session) -> Path:
     jobs = []
     for cell in site.cells:
         near = site.mosaic.within(site.grid.window(cell))
-        files = sorted(file_identity(scene.path) for scene in near.scenes)
+        files = sorted(scene.identity for scene in near.scenes)
         recipe = stamp({"grid": site.grid.to_dict(), "bands": near.bands})
         jobs.append((TileJob(cell, layer, near), fingerprint(recipe, *files)))
     return fill(layer, tile_cell, jobs, Coverage(site.folder, site.grid), session)
@@ -103,9 +106,9 @@ def label_cell(job: LabelJob) -> Mapping[str, Any]:
     }
     valid_HW = job.imagery.read(window).valid_HW
     labels_KHW = burn(job.rules, job.layer.grid, window, features, job.mapped, valid_HW)
-    job.layer.write(job.cell, Pixels(labels_KHW, (labels_KHW != 255).any(axis=0)))
+    job.layer.write(job.cell, Pixels(labels_KHW, (labels_KHW != UNKNOWN).any(axis=0)))
     return {
-        name: {"yes": int((labels == 1).sum()), "no": int((labels == 0).sum())}
+        name: {"yes": int((labels == YES).sum()), "no": int((labels == NO).sum())}
         for name, labels in zip(job.rules.classes, labels_KHW, strict=True)
     }
 
@@ -225,15 +228,10 @@ def predict(site: Site, generation: int, session: Session) -> Path:
     layer = site.scores(generation).save()
     coverage = Coverage(site.folder, site.grid)
     model = site.model(generation)
-    weights = fingerprint(file_digest(model))
+    weights, card = fingerprint(file_digest(model)), load_model(model).card
     jobs = []
     for cell in site.cells:
-        # A view reaches into the cells around, so they count as inputs too.
-        around = [
-            coverage.fingerprint("imagery", Cell(cell.row + row, cell.col + col))
-            for row in (-1, 0, 1)
-            for col in (-1, 0, 1)
-        ]
+        seen = all_seen(site.grid.window(cell), card.window, card.margin)
         job = CellJob(cell, site.imagery, layer, model, session.settings.device)
-        jobs.append((job, fingerprint(weights, *around)))
+        jobs.append((job, fingerprint(weights, coverage.fingerprint_over("imagery", seen))))
     return fill(layer, score_cell, jobs, coverage, session)

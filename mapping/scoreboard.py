@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from ..tiling.grid import Cell, Window
-from ..tiling.labels import UNKNOWN, YES, LabelRules, burn
+from ..tiling.labels import LabelRules, burn
 from ..tiling.layer import Layer
+from ..tiling.values import UNKNOWN, YES
 from .errors import MappingError
 from .products import map_thresholds
 from .rasters import label_rules, mapped_areas, nearby_features

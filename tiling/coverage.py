@@ -17,8 +17,8 @@ import pandas as pd
 from shapely import box
 
 from .errors import TilingError
-from .files import make_folder, remove, written_beside
-from .grid import Cell, Grid
+from .files import fingerprint, make_folder, remove, written_beside
+from .grid import Cell, Grid, Window
 
 State = Literal["done", "failed"]
 
@@ -74,6 +74,13 @@ class Coverage:
         """The fingerprint of what `stage` left in `cell`; empty if it is not done."""
         record = self.get(stage, cell)
         return record.fingerprint if record is not None and record.state == "done" else ""
+
+    def fingerprint_over(self, stage: str, window: Window) -> str:
+        """One for all that `stage` left, or has not done, in the cells that `window` touches.
+
+        It changes with any of them: whoever reads that window depends on them all.
+        """
+        return fingerprint(*(self.fingerprint(stage, cell) for cell in self._grid.cells(window)))
 
     def facts(self, stage: str) -> dict[str, Mapping[str, Any]]:
         """The facts of `stage` by the name of the cell."""

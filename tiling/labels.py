@@ -23,8 +23,7 @@ from .errors import TilingError
 from .grid import Grid, Window, short_crs, transformer
 from .osm import Extract
 from .tags import check_widths, road_width_m
-
-NO, YES, UNKNOWN = 0, 1, 255
+from .values import NO, UNKNOWN, YES
 
 CLASSES = ("road", "building")
 

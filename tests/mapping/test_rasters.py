@@ -9,10 +9,15 @@ import numpy as np
 import pytest
 import rasterio
 from orthotrace.mapping import rasters
+from orthotrace.mapping.prediction.windows import all_seen
 from orthotrace.mapping.progress import Silent
 from orthotrace.mapping.region import read_region
 from orthotrace.mapping.session import Session, Settings
 from orthotrace.mapping.site import Site, resolve
+from orthotrace.mapping.tracing.trace import TraceRecipe, view_of
+from orthotrace.tiling.coverage import Coverage, Record
+from orthotrace.tiling.grid import Cell, Grid, Window
+from orthotrace.tiling.layer import Layer
 from orthotrace.tiling.osm import Extract, read_osm
 from orthotrace.tiling.runner import run_here
 from shapely import LineString, Polygon
@@ -134,3 +139,29 @@ def test_a_server_is_asked_for_what_reaches_in_too(
     (area,) = gpd.GeoSeries(asked, crs="EPSG:4326").to_crs(UTM)
     assert area.contains(site.boundary.buffer(90))
     assert area.area < site.boundary.buffer(200).area
+
+
+# -- what reaches over cells ---------------------------------------------------------------
+
+
+def test_views_and_traces_depend_on_cells_two_away(place: Callable[..., Site]) -> None:
+    """Windows of 512 px with a margin of 64 reach 320 px out of a cell of 256 px."""
+    seen = all_seen(Window(0, 0, 256, 256), 512, 64)
+    assert seen == Window(-64, -64, 576, 576)
+    site = place()
+    coverage = Coverage(site.folder, site.grid)
+    before = coverage.fingerprint_over("imagery", seen)
+    coverage.add(Record("imagery", Cell(3, 0).name, "done", "far"))
+    assert coverage.fingerprint_over("imagery", seen) == before
+    coverage.add(Record("imagery", Cell(2, 2).name, "done", "near"))
+    assert coverage.fingerprint_over("imagery", seen) != before
+
+
+def test_all_that_is_traced_with_counts(place: Callable[..., Site]) -> None:
+    """At 0.15 m the 100 m around a road are 667 px: more than a cell of 512 px."""
+    grid = Grid(UTM, (0.15, 0.15), cell=512)
+    scores = Layer(place().folder / "scores", grid, ("road",), nodata=255)
+    cell = Cell(-52_084, 6_510)
+    view = view_of(scores, cell, TraceRecipe())
+    assert view == grid.window(cell).grown(667)
+    assert {near.row - cell.row for near in grid.cells(view)} == {-2, -1, 0, 1, 2}

@@ -602,6 +602,29 @@ def test_a_scene_has_its_date(tmp_path: Path) -> None:
     assert open_scene(raster(tmp_path / "b.tif", noise((1, 9, 9)))).date is None
 
 
+# -- what it is read from ------------------------------------------------------------------------
+
+
+def test_a_file_beside_the_image_gives_it_another_identity(tmp_path: Path) -> None:
+    path = raster(tmp_path / "scene.tif", noise((1, 20, 20)))
+    before = open_scene(path).identity
+    assert open_scene(path).identity == before
+    raster(tmp_path / "scene.tif.msk", np.full((1, 20, 20), 255, np.uint8))
+    masked = open_scene(path).identity
+    assert masked != before
+    (tmp_path / "scene.tif.aux.xml").write_text("<PAMDataset></PAMDataset>")
+    assert open_scene(path).identity not in (before, masked)
+
+
+def test_a_changed_source_gives_a_vrt_of_vrts_another_identity(tmp_path: Path) -> None:
+    raster(tmp_path / "scene.tif", noise((1, 20, 20)))
+    (tmp_path / "inner.vrt").write_text(vrt("scene.tif"))
+    (tmp_path / "outer.vrt").write_text(vrt("inner.vrt"))
+    before = open_scene(tmp_path / "outer.vrt").identity
+    raster(tmp_path / "scene.tif", noise((1, 20, 20), seed=1), compress="deflate")
+    assert open_scene(tmp_path / "outer.vrt").identity != before
+
+
 # -- mosaics --------------------------------------------------------------------------------------
 
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from orthotrace.tiling.errors import TilingError
 from orthotrace.tiling.grid import Grid, Window, transformer
-from orthotrace.tiling.labels import NO, UNKNOWN, YES, LabelRules, burn, on_grid
+from orthotrace.tiling.labels import LabelRules, burn, on_grid
 from orthotrace.tiling.osm import Extract, read_osm
+from orthotrace.tiling.values import NO, UNKNOWN, YES
 from shapely import LineString, Point, Polygon, box
 
 UTM = "EPSG:32618"

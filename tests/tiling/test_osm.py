@@ -17,7 +17,7 @@ from geopandas.testing import assert_geodataframe_equal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from orthotrace.tiling import elements as elements_module
-from orthotrace.tiling.elements import areas
+from orthotrace.tiling.elements import elements
 from orthotrace.tiling.errors import TilingError
 from orthotrace.tiling.osm import (
     COLUMNS,
@@ -320,7 +320,8 @@ def test_layers_without_tags_go_by_their_names(tmp_path: Path) -> None:
 def test_own_files_are_read_like_others(tmp_path: Path) -> None:
     told = read_osm(write(tmp_path / "a.osm", TOWN))
     save_extract(told, tmp_path / "osm")
-    assert_geodataframe_equal(read_osm(tmp_path / "osm/roads.parquet").roads, told.roads)
+    kept = load_extract(tmp_path / "osm")
+    assert_geodataframe_equal(read_osm(tmp_path / "osm/roads.parquet").roads, kept.roads)
 
 
 def test_ways_before_their_nodes_are_sorted_first(tmp_path: Path) -> None:
@@ -342,10 +343,10 @@ def test_places_of_many_nodes_go_to_a_file(tmp_path: Path, monkeypatch: pytest.M
 
 def test_areas_tell_of_any_tag(tmp_path: Path) -> None:
     path = write(tmp_path / "a.osm", {1: (square(0, 0), {"landuse": "forest"}), 2: STREET})
-    [(osm_id, tags, geometry)] = areas(path)
-    assert (osm_id, tags) == ("way/1", {"landuse": "forest"})
-    assert geometry.equals(box(*place(0, 0), *place(2, 2)))
-    assert list(areas(path, ("building",))) == []
+    [area] = (element for element in elements(path) if element.area)
+    assert (area.osm_id, area.tags) == ("way/1", {"landuse": "forest"})
+    assert shapely.equals(area.geometry, box(*place(0, 0), *place(2, 2)))
+    assert list(elements(path, ("building",))) == []
 
 
 # -- bounds ------------------------------------------------------------------------------------
