@@ -23,7 +23,7 @@ from .files import file_identity
 from .grid import Grid, Window
 from .layer import Pixels
 from .scene import Scene, open_scene, readable
-from .validity import Region, find_regions, read_valid
+from .validity import Blank, find_blanks, read_valid
 from .warp import block_side, coarsening, pixels_under, warp
 
 __all__ = ["Scene", "SceneReader", "footprint", "open_scene", "scene_grid"]
@@ -64,7 +64,7 @@ class SceneReader:
         self.bands = tuple(bands or scene.bands)
         self.dtype = scene.dtype
         self._order = [band_index(scene, name) for name in self.bands]
-        self._regions = _regions(scene, _identity(scene.path))
+        self._blanks = _blanks(scene, _identity(scene.path))
         self.window = footprint(scene, grid)
         self._copies = _on_lattice(scene, grid)
         self._coarse = 1.0 if self._copies else coarsening(scene, grid)
@@ -135,7 +135,7 @@ class SceneReader:
         scene = self.scene
         data_CHW = scene.channels.read(self._source, at)
         valid_HW = read_valid(
-            self._source, scene.channels, scene.validity, self._regions, at, data_CHW
+            self._source, scene.channels, scene.validity, self._blanks, at, data_CHW
         )
         if self.bands != scene.bands:
             data_CHW = data_CHW[self._order]
@@ -185,12 +185,12 @@ def _identity(path: Path) -> str:
 
 
 @lru_cache(maxsize=16)
-def _regions(scene: Scene, identity: str) -> tuple[Region, ...]:
-    """The empty regions of a scene, found once for all its cells; `identity` is its file's."""
+def _blanks(scene: Scene, identity: str) -> tuple[Blank, ...]:
+    """The blanks of a scene, found once for all its cells; `identity` is its file's."""
     if not scene.validity.fills:
         return ()
     with readable(scene.path), rasterio.open(scene.path) as source:
-        return find_regions(source, scene.channels, scene.validity.fills)
+        return find_blanks(source, scene.channels, scene.validity.fills)
 
 
 def _upright(scene: Scene) -> Affine:
