@@ -14,8 +14,9 @@ from statistics import median
 
 import rasterio
 from orthotrace.mapping.rasters import TileJob, tile_cell
-from orthotrace.tiling.imagery import footprint, make_mosaic, open_scene, scene_grid
+from orthotrace.tiling.imagery import footprint, open_scene, scene_grid
 from orthotrace.tiling.layer import Layer, Pixels, write_geotiff
+from orthotrace.tiling.mosaic import make_mosaic
 from rasterio.windows import Window as RasterWindow
 
 

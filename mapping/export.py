@@ -5,7 +5,6 @@ derivative database under the ODbL. Every file says so in its own metadata, and 
 is. The same features give the same bytes, so dates inside a file are pinned.
 """
 
-import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,12 +14,12 @@ from pathlib import Path
 
 import geopandas
 import numpy as np
-import pyarrow.parquet
 import pyogrio
 import shapely
 from geopandas import GeoDataFrame
 
 from ..tiling.files import written_beside
+from ..tiling.geoparquet import write_geoparquet
 from ..tiling.grid import same_crs
 from .errors import MappingError
 from .scoring.compare import Comparison
@@ -256,17 +255,7 @@ def _write_geojson(path: Path, layer: MapLayer, told: Mapping[str, str]) -> None
 
 
 def _write_parquet(path: Path, layer: MapLayer, told: Mapping[str, str]) -> None:
-    """GeoParquet 1.1 with a box for each feature, in the order of Hilbert's curve."""
-    frame = layer.features
-    if len(frame):
-        frame = frame.iloc[np.argsort(frame.geometry.hilbert_distance(), kind="stable")]
-    raw = io.BytesIO()
-    frame.to_parquet(
-        raw, index=False, compression=None, schema_version="1.1.0", write_covering_bbox=True
-    )
-    table = pyarrow.parquet.read_table(raw)
-    table = table.replace_schema_metadata({**table.schema.metadata, **told})
-    pyarrow.parquet.write_table(table, path, compression="zstd", row_group_size=_ROWS)
+    write_geoparquet(path, layer.features, told, _ROWS)
 
 
 _WRITERS: Mapping[str, Callable[[Path, MapLayer, Mapping[str, str]], None]] = {

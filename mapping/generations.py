@@ -19,9 +19,10 @@ from ..models.recipe import Recipe
 from ..tiling.coverage import Coverage
 from ..tiling.files import fingerprint
 from ..tiling.grid import Cell
-from ..tiling.labels import NO, UNKNOWN, YES, LabelRules, burn
+from ..tiling.labels import LabelRules, burn
 from ..tiling.layer import Layer, Pixels
 from ..tiling.scores import NODATA, threshold_byte
+from ..tiling.values import NO, UNKNOWN, YES
 from .export import Notice, export, layers_of
 from .hidden import hide
 from .products import compare_with_osm, imagery_dates, trace_features

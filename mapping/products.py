@@ -11,10 +11,11 @@ from geopandas import GeoDataFrame
 from ..models.card import load_model
 from ..tiling.coverage import Coverage
 from ..tiling.files import fingerprint, written_beside
-from ..tiling.grid import Cell
+from ..tiling.labels import with_widths
 from ..tiling.osm import load_extract
 from .export import Notice, layers_of
 from .export import export as export_layers
+from .rasters import label_rules
 from .scoring.compare import Comparison
 from .scoring.compare import compare as compare_features
 from .seen import looked_at
@@ -23,7 +24,15 @@ from .site import Site, stamp
 from .sweep import sweep
 from .tracing.buildings import BuildingRecipe
 from .tracing.roads import RoadRecipe
-from .tracing.trace import TraceJob, TraceRecipe, join, open_path, read_map, trace_cell
+from .tracing.trace import (
+    TraceJob,
+    TraceRecipe,
+    join,
+    open_path,
+    read_map,
+    trace_cell,
+    view_of,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,14 +65,9 @@ def trace_features(
     told = stamp({"recipe": repr(recipe)})
     jobs = []
     for cell in site.cells:
-        # A cell is traced with a margin, so what lies around it counts too.
-        around = [
-            coverage.fingerprint(scores.folder.name, Cell(cell.row + row, cell.col + col))
-            for row in (-1, 0, 1)
-            for col in (-1, 0, 1)
-        ]
+        seen = coverage.fingerprint_over(scores.folder.name, view_of(scores, cell, recipe))
         job = TraceJob(scores, cell, folder, recipe, dates.get(cell.name))
-        jobs.append((job, fingerprint(told, str(dates.get(cell.name)), *around)))
+        jobs.append((job, fingerprint(told, str(dates.get(cell.name)), seen)))
     sweep(
         folder.name,
         trace_cell,
@@ -149,7 +153,7 @@ COMPARED = ("roads", "buildings", "osm_roads", "osm_buildings")
 def compare_with_osm(site: Site, found: Features) -> Comparison:
     """The comparison of what was found with the region's OSM, where imagery was looked at."""
     extract = load_extract(site.folder / "osm")
-    osm = {"roads": extract.roads, "buildings": extract.buildings}
+    osm = {"roads": with_widths(extract.roads, label_rules(site)), "buildings": extract.buildings}
     return compare_features(found.by_layer(), osm, looked_at=looked_at(site))
 
 

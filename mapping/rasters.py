@@ -10,23 +10,29 @@ import geopandas as gpd
 import shapely
 from shapely.geometry.base import BaseGeometry
 
+from ..models.card import load_model
 from ..tiling.coverage import Coverage
 from ..tiling.files import file_digest, file_identity, fingerprint
 from ..tiling.grid import Cell, Grid, Window, transformer
-from ..tiling.imagery import Mosaic, read_mosaic
 from ..tiling.labels import LabelRules, burn, on_grid
 from ..tiling.layer import Layer, Pixels
+from ..tiling.mosaic import Mosaic, read_mosaic
 from ..tiling.osm import load_extract, read_osm, save_extract
 from ..tiling.overpass import read_overpass
 from ..tiling.runner import run_here
+from ..tiling.values import NO, UNKNOWN, YES
 from .hidden import hide
 from .prediction.predict import CellJob, score_cell
+from .prediction.windows import all_seen
 from .session import Session
 from .site import Site, read_polygons, stamp
 from .sweep import fill
 
 FRAMES = {"road": "roads", "building": "buildings"}
 """The file of data/NAME/osm that holds a class."""
+
+Bounds = tuple[float, float, float, float]
+"""West, south, east, north in degrees."""
 
 
 # -- imagery -------------------------------------------------------------------------------
@@ -57,10 +63,15 @@ def tile_cell(job: TileJob) -> Mapping[str, Any]:
 def tile(site: Site, generation: int, session: Session) -> Path:
     """Bring the imagery onto the grid; the layer's index."""
     layer = site.imagery.save()
+    for band, lacking in site.mosaic.left_out.items():
+        session.progress.say(
+            f"the band {band} is left out: {len(lacking)} of {len(site.mosaic.scenes)} scenes "
+            f"lack it, such as {lacking[0].path}"
+        )
     jobs = []
     for cell in site.cells:
         near = site.mosaic.within(site.grid.window(cell))
-        files = sorted(file_identity(scene.path) for scene in near.scenes)
+        files = sorted(scene.identity for scene in near.scenes)
         recipe = stamp({"grid": site.grid.to_dict(), "bands": near.bands})
         jobs.append((TileJob(cell, layer, near), fingerprint(recipe, *files)))
     return fill(layer, tile_cell, jobs, Coverage(site.folder, site.grid), session)
@@ -96,15 +107,16 @@ def label_cell(job: LabelJob) -> Mapping[str, Any]:
     }
     valid_HW = job.imagery.read(window).valid_HW
     labels_KHW = burn(job.rules, job.layer.grid, window, features, job.mapped, valid_HW)
-    job.layer.write(job.cell, Pixels(labels_KHW, (labels_KHW != 255).any(axis=0)))
+    job.layer.write(job.cell, Pixels(labels_KHW, (labels_KHW != UNKNOWN).any(axis=0)))
     return {
-        name: {"yes": int((labels == 1).sum()), "no": int((labels == 0).sum())}
+        name: {"yes": int((labels == YES).sum()), "no": int((labels == NO).sum())}
         for name, labels in zip(job.rules.classes, labels_KHW, strict=True)
     }
 
 
 def label(site: Site, generation: int, session: Session) -> Path:
     """Read OSM and burn the labels of generation 0; the layer's index."""
+    rules = label_rules(site)  # first, as they are checked and the reading takes long
     import_osm(site, session)
     layer = site.labels(0).save()
     coverage = Coverage(site.folder, site.grid)
@@ -123,7 +135,7 @@ def label(site: Site, generation: int, session: Session) -> Path:
                 cell,
                 layer,
                 site.imagery,
-                label_rules(site),
+                rules,
                 site.folder / "osm",
                 mapped,
                 hidden_rule(site),
@@ -136,21 +148,21 @@ def label(site: Site, generation: int, session: Session) -> Path:
 
 
 def import_osm(site: Site, session: Session) -> None:
-    """Read the extract into data/NAME/osm, unless what stands there is of the same extract."""
-    sources, labels = site.region.sources, site.region.labels
+    """Read the extract into data/NAME/osm, unless what stands there is of the same source."""
+    sources = site.region.sources
     told = file_identity(sources.osm) if sources.osm else f"overpass {sources.overpass}"
-    made_of = fingerprint(told, stamp(labels.model_dump()), site.boundary.wkt)
+    made_of = fingerprint(told, site.boundary.wkt)
     folder = site.folder / "osm"
     there = all((folder / f"{name}.parquet").exists() for name in FRAMES.values())
     if there and site.lock().get("osm", {}).get("fingerprint") == made_of:
         return
     if sources.osm is not None:
         bounds = transformer(site.grid.crs, "EPSG:4326").transform_bounds(*site.boundary.bounds)
-        extract = read_osm(sources.osm, bounds, labels.widths, labels.width_tags)
+        extract = read_osm(sources.osm, _widened(bounds))
     else:
         area = gpd.GeoSeries([site.boundary], crs=site.grid.crs).to_crs("EPSG:4326").iloc[0]
         server = None if sources.overpass == "yes" else sources.overpass
-        extract = read_overpass(area, endpoint=server, widths=labels.widths)
+        extract = read_overpass(area.buffer(max(_room(area.bounds))), endpoint=server)
     save_extract(extract, folder)
     dropped = dict(extract.dropped)
     site.write_lock(osm={"fingerprint": made_of, "snapshot": extract.snapshot, "left_out": dropped})
@@ -168,12 +180,18 @@ def nearby_features(
     return on_grid(load_extract(folder, _widened(bounds)), rules, grid)
 
 
-def _widened(bounds: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
-    """The bounds in degrees and about 100 m more: no drawn road is half as wide."""
+def _widened(bounds: Bounds) -> Bounds:
+    """The bounds in degrees with room for a road that lies outside and reaches in."""
     west, south, east, north = bounds
-    down = 0.001
-    along = down / max(math.cos(math.radians(max(abs(south), abs(north)))), 0.01)
+    along, down = _room(bounds)
     return west - along, south - down, east + along, north + down
+
+
+def _room(bounds: Bounds) -> tuple[float, float]:
+    """About 100 m in degrees, eastwards and northwards: no drawn road is half as wide."""
+    down = 0.001
+    latitude = max(abs(bounds[1]), abs(bounds[3]))
+    return down / max(math.cos(math.radians(latitude)), 0.01), down
 
 
 def label_rules(site: Site) -> LabelRules:
@@ -217,15 +235,10 @@ def predict(site: Site, generation: int, session: Session) -> Path:
     layer = site.scores(generation).save()
     coverage = Coverage(site.folder, site.grid)
     model = site.model(generation)
-    weights = fingerprint(file_digest(model))
+    weights, card = fingerprint(file_digest(model)), load_model(model).card
     jobs = []
     for cell in site.cells:
-        # A view reaches into the cells around, so they count as inputs too.
-        around = [
-            coverage.fingerprint("imagery", Cell(cell.row + row, cell.col + col))
-            for row in (-1, 0, 1)
-            for col in (-1, 0, 1)
-        ]
+        seen = all_seen(site.grid.window(cell), card.window, card.margin)
         job = CellJob(cell, site.imagery, layer, model, session.settings.device)
-        jobs.append((job, fingerprint(weights, *around)))
+        jobs.append((job, fingerprint(weights, coverage.fingerprint_over("imagery", seen))))
     return fill(layer, score_cell, jobs, coverage, session)

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from ..tiling.grid import Cell, Grid, Window
-from ..tiling.labels import UNKNOWN, YES, LabelRules, burn
+from ..tiling.labels import LabelRules, burn
 from ..tiling.layer import Layer
+from ..tiling.values import UNKNOWN, YES
 from .errors import MappingError
 from .generations import ROOM
 from .products import map_thresholds

@@ -19,9 +19,11 @@ from ..models.held import hold_back, touching
 from ..tiling.catalogue import common_grid, find_scenes, order
 from ..tiling.files import written_beside
 from ..tiling.grid import Cell, Grid, Window, same_crs, short_crs, transformer
-from ..tiling.imagery import Mosaic, make_mosaic
 from ..tiling.layer import Layer
+from ..tiling.mosaic import Mosaic, make_mosaic
 from ..tiling.scene import Scene
+from ..tiling.scores import NODATA
+from ..tiling.values import UNKNOWN
 from .errors import MappingError
 from .region import Boundary, Polygons, Region
 
@@ -69,12 +71,12 @@ class Site:
     def labels(self, generation: int) -> Layer:
         """Labels of a generation; 0 are OSM's."""
         folder = self.folder / f"labels-g{generation}"
-        return Layer(folder, self.grid, self.region.classes, nodata=255)
+        return Layer(folder, self.grid, self.region.classes, nodata=UNKNOWN)
 
     def scores(self, generation: int) -> Layer:
         """What the model of a generation sees."""
         folder = self.folder / f"scores-g{generation}"
-        return Layer(folder, self.grid, self.region.classes, nodata=255)
+        return Layer(folder, self.grid, self.region.classes, nodata=NODATA)
 
     def model(self, generation: int) -> Path:
         return self.folder / "models" / f"g{generation}.safetensors"

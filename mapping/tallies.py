@@ -7,8 +7,9 @@ from pathlib import Path
 
 from ..models.propose import Tally, Thresholds, choose_thresholds
 from ..tiling.grid import Cell
-from ..tiling.labels import YES, LabelRules, burn
+from ..tiling.labels import LabelRules, burn
 from ..tiling.layer import Layer
+from ..tiling.values import YES
 from .errors import MappingError
 from .hidden import only_hidden
 from .rasters import hidden_rule, label_rules, nearby_features

@@ -132,7 +132,7 @@ def load_model(path: Path) -> Model:
     try:
         card = Card.from_dict(_header(raw))
         return Model(card, load(raw))
-    except (SafetensorError, ValueError, KeyError, TypeError, struct.error) as problem:
+    except (ModelError, SafetensorError, ValueError, KeyError, TypeError, struct.error) as problem:
         raise ModelError(
             f"{path} is no model of OrthoTrace ({problem}); "
             "wanted a .safetensors file written by `orthotrace train`"
@@ -143,14 +143,37 @@ def _header(raw: bytes) -> dict[str, Any]:
     (length,) = struct.unpack("<Q", raw[:8])
     if length > len(raw):
         raise ValueError("its header is cut off, or it is another kind of file")
-    metadata = json.loads(raw[8 : 8 + length]).get("__metadata__", {})
+    metadata = _table(raw[8 : 8 + length], "header").get("__metadata__", {})
     if _KEY not in metadata:
         raise ValueError("its header holds no card: another program's safetensors")
-    told: dict[str, Any] = json.loads(metadata[_KEY])
+    told = _table(metadata[_KEY], "card")
+    if told.get("form") != _FORM:
+        raise ValueError(
+            f"its card is of form {told.get('form')}, and this version reads form {_FORM}"
+        )
+    return told
+
+
+def _table(text: str | bytes, name: str) -> dict[str, Any]:
+    told = json.loads(text)
+    if not isinstance(told, dict):
+        raise ValueError(f"its {name} is a {type(told).__name__} and no table of JSON")
     return told
 
 
 def _check(part: Path, tensors: Mapping[str, torch.Tensor]) -> None:
     found = load(part.read_bytes())
-    if found.keys() != tensors.keys():
+    if found.keys() != tensors.keys() or not all(
+        _same(found[name], tensor) for name, tensor in tensors.items()
+    ):
         raise ModelError(f"{part} does not read back as it was written; is the disk whole?")
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors on the CPU are the same bytes, NaN and all."""
+    alike = one.dtype == other.dtype and one.shape == other.shape
+    return alike and torch.equal(_bytes(one), _bytes(other))
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.contiguous().flatten().view(torch.uint8)

@@ -7,8 +7,8 @@ from matplotlib.image import imsave
 from numpy.typing import NDArray
 
 from ..tiling.files import written_beside
+from ..tiling.values import UNKNOWN, YES
 from .card import Card
-from .losses import UNKNOWN
 
 _CLASS_COLOURS = np.array(
     [(230, 159, 0), (86, 180, 233), (0, 158, 115), (204, 121, 167)], np.float32
@@ -29,7 +29,7 @@ def write_glance(
     """Write a PNG: imagery by the card's statistics | labels, unknown grey | scores in [0, 1]."""
     panels = [
         _image(data_CHW, card),
-        _classes((labels_KHW == 1).astype(np.float32), (labels_KHW == UNKNOWN).all(axis=0)),
+        _classes((labels_KHW == YES).astype(np.float32), (labels_KHW == UNKNOWN).all(axis=0)),
         _classes(scores_KHW, np.zeros(scores_KHW.shape[1:], bool)),
     ]
     gap = np.full((panels[0].shape[0], _GAP, 3), 255, np.uint8)

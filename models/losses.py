@@ -4,8 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-UNKNOWN = 255
-"""The label of a pixel of which nobody knows; 0 is no, 1 is yes."""
+from ..tiling.values import UNKNOWN, YES
 
 
 def masked_loss(logits_NKHW: Tensor, labels_NKHW: Tensor, dice: float = 1.0) -> Tensor:
@@ -21,7 +20,7 @@ def masked_loss(logits_NKHW: Tensor, labels_NKHW: Tensor, dice: float = 1.0) -> 
             f"and {tuple(labels_NKHW.shape)}"
         )
     known = labels_NKHW != UNKNOWN
-    truth = (labels_NKHW == 1).float()
+    truth = (labels_NKHW == YES).float()
     # Chosen, not multiplied: what is infinite where unknown must not become NaN.
     logits = torch.where(known, logits_NKHW.float(), 0.0)
     over = (0, 2, 3)

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from ..tiling.files import fingerprint
 from ..tiling.grid import Cell, Window
 from ..tiling.layer import Layer, Pixels
+from ..tiling.values import NO, UNKNOWN, YES
 from .augment import dihedral, light
 from .errors import ModelError
-from .losses import UNKNOWN
 
 Counts = NDArray[np.int64]
 Item = TypeVar("Item")
@@ -203,7 +203,7 @@ class _Count:
             return
         self.tiles.append(tile)
         self._known.append(known_K)
-        self._yes.append((labels_KHW == 1).sum(axis=(1, 2)))
+        self._yes.append((labels_KHW == YES).sum(axis=(1, 2)))
         values = data_CHW[:, valid_HW].astype(np.float64)
         count = np.full(len(values), values.shape[1])
         self._moments += np.stack([count, values.sum(axis=1), (values**2).sum(axis=1)])
@@ -235,7 +235,7 @@ def read_tile(imagery: Layer, labels: Layer, window: Window) -> tuple[Pixels, ND
     """Imagery and labels (K, H, W) of a window; labels are unknown where there is no imagery."""
     pixels = imagery.read(window)
     labels_KHW: NDArray[np.uint8] = labels.read(window).data_CHW
-    labels_KHW |= np.where(pixels.valid_HW, 0, UNKNOWN).astype(np.uint8)  # 255 has all bits
+    labels_KHW |= np.where(pixels.valid_HW, NO, UNKNOWN).astype(np.uint8)  # 255 has all bits
     return pixels, labels_KHW
 
 

@@ -16,7 +16,10 @@ SAMPLE_PX = 512
 """Side of the reduced image on which an alpha band is tried."""
 
 _SURE = 0.98
-"""Share of a real alpha band that is fully clear or fully opaque; a NIR band is far below it."""
+"""Share of a real alpha band that is exactly clear or opaque: its soft edges are thin.
+
+A NIR band is far below it, over water too, where it is dark but seldom exactly 0.
+"""
 
 _COLOURS = ("red", "green", "blue")
 
@@ -97,8 +100,9 @@ def _alpha(source: rasterio.DatasetReader) -> tuple[int | None, float]:
         full = float(np.iinfo(sample_HW.dtype).max)
     elif sample_HW.dtype.kind == "f" and sample_HW.max() <= 1:
         full = 1.0
-    clear, opaque = sample_HW <= full * 0.1, sample_HW >= full * 0.9
-    return (marked[-1], full / 2) if (clear | opaque).mean() >= _SURE else (None, 0)
+    clear, opaque = sample_HW == 0, sample_HW == full
+    is_alpha = opaque.any() and (clear | opaque).mean() >= _SURE
+    return (marked[-1], full / 2) if is_alpha else (None, 0)
 
 
 def _names(

@@ -17,8 +17,8 @@ import pandas as pd
 from shapely import box
 
 from .errors import TilingError
-from .files import add_line, make_folder, remove, written_beside
-from .grid import Cell, Grid
+from .files import add_line, fingerprint, make_folder, remove, written_beside
+from .grid import Cell, Grid, Window
 
 State = Literal["done", "failed"]
 
@@ -81,6 +81,13 @@ class Coverage:
     def forget(self, stage: str, cell: Cell) -> None:
         """Drop a record, for good with the next `save`."""
         self._records.pop((stage, cell.name), None)
+
+    def fingerprint_over(self, stage: str, window: Window) -> str:
+        """One for all that `stage` left, or has not done, in the cells that `window` touches.
+
+        It changes with any of them: whoever reads that window depends on them all.
+        """
+        return fingerprint(*(self.fingerprint(stage, cell) for cell in self._grid.cells(window)))
 
     def facts(self, stage: str) -> dict[str, Mapping[str, Any]]:
         """The facts of `stage` by the name of the cell."""

@@ -88,13 +88,6 @@ def elements(path: Path, keys: Sequence[str] = ()) -> Iterator[Element]:
         yield from awaited.values()
 
 
-def areas(path: Path, keys: Sequence[str] = ()) -> Iterator[tuple[str, dict[str, str], Any]]:
-    """Id, tags and polygon of every closed way and multipolygon that gives a valid one."""
-    for element in elements(path, keys):
-        if element.area and element.geometry is not None:
-            yield element.osm_id, element.tags, element.geometry
-
-
 def header(path: Path) -> tuple[str | None, Bounds | None]:
     """When the data was taken (ISO) and the bounds that the file gives itself, if it says so."""
     with _told(path):

@@ -1,4 +1,4 @@
-"""Imagery on a grid: one scene, or a mosaic of many, read by any window.
+"""Imagery on a grid: one scene, read by any window.
 
 A scene that stands on the grid's lattice is copied as it is; any other is resampled. What is read
 for a pixel depends on the scene and the grid alone, never on the window.
@@ -7,7 +7,6 @@ for a pixel depends on the scene and the grid alone, never on the window.
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
@@ -24,18 +23,10 @@ from .files import file_identity
 from .grid import Grid, Window
 from .layer import Pixels
 from .scene import Scene, open_scene, readable
-from .validity import Region, find_regions, read_valid
+from .validity import Blank, find_blanks, read_valid
 from .warp import block_side, coarsening, pixels_under, warp
 
-__all__ = [
-    "Mosaic",
-    "Scene",
-    "SceneReader",
-    "make_mosaic",
-    "open_scene",
-    "read_mosaic",
-    "scene_grid",
-]
+__all__ = ["Scene", "SceneReader", "footprint", "open_scene", "scene_grid"]
 
 _SQUARE = 0.02
 """How far from square a pixel may be on the ground, and from a wanted size, to stay as it is."""
@@ -72,8 +63,8 @@ class SceneReader:
         self.grid = grid
         self.bands = tuple(bands or scene.bands)
         self.dtype = scene.dtype
-        self._order = [_band(scene, name) for name in self.bands]
-        self._regions = _regions(scene, _identity(scene.path))
+        self._order = [band_index(scene, name) for name in self.bands]
+        self._blanks = _blanks(scene, _identity(scene.path))
         self.window = footprint(scene, grid)
         self._copies = _on_lattice(scene, grid)
         self._coarse = 1.0 if self._copies else coarsening(scene, grid)
@@ -144,7 +135,7 @@ class SceneReader:
         scene = self.scene
         data_CHW = scene.channels.read(self._source, at)
         valid_HW = read_valid(
-            self._source, scene.channels, scene.validity, self._regions, at, data_CHW
+            self._source, scene.channels, scene.validity, self._blanks, at, data_CHW
         )
         if self.bands != scene.bands:
             data_CHW = data_CHW[self._order]
@@ -158,77 +149,6 @@ class SceneReader:
         return Pixels(np.zeros(shape, self.dtype), np.zeros(window.shape, bool))
 
 
-@dataclass(frozen=True, slots=True)
-class Mosaic:
-    """Many scenes on one grid."""
-
-    scenes: tuple[Scene, ...]
-    """The best first: each pixel is of the first that has data there, all its bands together."""
-
-    grid: Grid
-
-    bands: tuple[str, ...]
-    """What is read; each scene has them."""
-
-    dtype: str
-    """The type of all scenes."""
-
-    def __post_init__(self) -> None:
-        for scene in self.scenes:
-            for name in self.bands:
-                _band(scene, name)
-            if scene.dtype != self.dtype:
-                raise TilingError(
-                    f"{scene.path} holds {scene.dtype}; wanted {self.dtype}, as the other imagery"
-                )
-
-    def within(self, window: Window) -> "Mosaic":
-        """The mosaic of the scenes that may have pixels in `window`: what a cell's job is given."""
-        near = (scene for scene in self.scenes if footprint(scene, self.grid).overlap(window))
-        return replace(self, scenes=tuple(near))
-
-
-def make_mosaic(scenes: Sequence[Scene], grid: Grid, bands: Sequence[str] | None = None) -> Mosaic:
-    """The mosaic of scenes in their order, of `bands` or of all that they have in common.
-
-    TilingError if there are no scenes, no common bands, or several types.
-    """
-    if not scenes:
-        raise TilingError("there is no imagery to make a mosaic of; wanted at least one scene")
-    first = scenes[0]
-    common = first.bands
-    for scene in scenes:
-        left = tuple(name for name in common if name in scene.bands)
-        if not left:
-            raise TilingError(
-                f"{scene.path} has {', '.join(scene.bands)} and the imagery before it has "
-                f"{', '.join(common)} in common; wanted a band that all have"
-            )
-        common = left
-    return Mosaic(tuple(scenes), grid, tuple(bands or common), first.dtype)
-
-
-def read_mosaic(mosaic: Mosaic, window: Window) -> tuple[Pixels, tuple[Scene, ...]]:
-    """The pixels of any window and the scenes that gave them, the best first.
-
-    Invalid, and 0, where no scene has data. TilingError names a scene that cannot be read.
-    """
-    data_CHW = np.zeros((len(mosaic.bands), *window.shape), mosaic.dtype)
-    valid_HW = np.zeros(window.shape, bool)
-    used = []
-    for scene in mosaic.within(window).scenes:
-        if valid_HW.all():
-            break
-        with SceneReader(scene, mosaic.grid, mosaic.bands) as reader:
-            found = reader.read(window)
-        new_HW = found.valid_HW & ~valid_HW
-        if new_HW.any():
-            used.append(scene)
-            np.copyto(data_CHW, found.data_CHW, where=new_HW)
-            valid_HW |= new_HW
-    return Pixels(data_CHW, valid_HW), tuple(used)
-
-
 def footprint(scene: Scene, grid: Grid) -> Window:
     """The smallest window of the grid that holds the scene."""
     if not _on_lattice(scene, grid):
@@ -236,6 +156,13 @@ def footprint(scene: Scene, grid: Grid) -> Window:
     top = round(grid.anchor[1] - scene.transform.f / grid.pixel[1])
     left = round(scene.transform.c / grid.pixel[0] - grid.anchor[0])
     return Window(top, left, top + scene.height, left + scene.width)
+
+
+def band_index(scene: Scene, name: str) -> int:
+    """Where among the scene's bands `name` is; TilingError if it has none of that name."""
+    if name not in scene.bands:
+        raise TilingError(f"{scene.path} has {', '.join(scene.bands)}; wanted a band {name}")
+    return scene.bands.index(name)
 
 
 def _on_lattice(scene: Scene, grid: Grid) -> bool:
@@ -248,12 +175,6 @@ def _put(found: Pixels, part: Window, into: Pixels, window: Window) -> None:
     into.valid_HW[at] = found.valid_HW
 
 
-def _band(scene: Scene, name: str) -> int:
-    if name not in scene.bands:
-        raise TilingError(f"{scene.path} has {', '.join(scene.bands)}; wanted a band {name}")
-    return scene.bands.index(name)
-
-
 def _identity(path: Path) -> str:
     try:
         return file_identity(path)
@@ -264,12 +185,12 @@ def _identity(path: Path) -> str:
 
 
 @lru_cache(maxsize=16)
-def _regions(scene: Scene, identity: str) -> tuple[Region, ...]:
-    """The empty regions of a scene, found once for all its cells; `identity` is its file's."""
+def _blanks(scene: Scene, identity: str) -> tuple[Blank, ...]:
+    """The blanks of a scene, found once for all its cells; `identity` is its file's."""
     if not scene.validity.fills:
         return ()
     with readable(scene.path), rasterio.open(scene.path) as source:
-        return find_regions(source, scene.channels, scene.validity.fills)
+        return find_blanks(source, scene.channels, scene.validity.fills)
 
 
 def _upright(scene: Scene) -> Affine:

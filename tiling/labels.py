@@ -5,6 +5,7 @@ CRS. What a pixel gets does not depend on the window it is burnt with.
 """
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,8 +23,7 @@ from .errors import TilingError
 from .grid import Grid, Window, short_crs, transformer
 from .osm import Extract
 from .tags import check_widths, road_width_m
-
-NO, YES, UNKNOWN = 0, 1, 255
+from .values import NO, UNKNOWN, YES
 
 CLASSES = ("road", "building")
 
@@ -76,18 +76,23 @@ class LabelRules:
 
 
 def on_grid(extract: Extract, rules: LabelRules, grid: Grid) -> dict[str, geopandas.GeoDataFrame]:
-    """By class, the features in the grid's CRS, roads with the `width_m` of these rules.
+    """By class, the features in the grid's CRS, roads with the `width_m` of these rules."""
+    frames = {"road": with_widths(extract.roads, rules), "building": extract.buildings}
+    return {name: frames[name].to_crs(grid.crs) for name in rules.classes}
 
-    The widths are made anew from the tags, so a region may change them without reading OSM again.
+
+def with_widths(roads: geopandas.GeoDataFrame, rules: LabelRules) -> geopandas.GeoDataFrame:
+    """An extract's roads with their `width_m` on the ground; NaN for an area.
+
+    Made from the tags each time, so a region may change its widths without reading OSM again.
     """
-    roads = extract.roads.to_crs(grid.crs)
-    lines = roads["width_m"].notna()
-    roads.loc[lines, "width_m"] = [
-        road_width_m(json.loads(tags), rules.widths, rules.use_tags)
-        for tags in roads.loc[lines, "tags"]
+    widths_m = [
+        math.nan if is_area else road_width_m(json.loads(tags), rules.widths, rules.use_tags)
+        for tags, is_area in zip(
+            roads["tags"], shapely.get_dimensions(roads.geometry) == 2, strict=True
+        )
     ]
-    frames = {"road": roads, "building": extract.buildings.to_crs(grid.crs)}
-    return {name: frames[name] for name in rules.classes}
+    return roads.assign(width_m=np.array(widths_m, np.float64))
 
 
 def burn(

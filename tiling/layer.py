@@ -148,11 +148,6 @@ class Layer:
                 valid_HW[into] = found.valid_HW
         return Pixels(data_CHW, valid_HW)
 
-    def tags(self, cell: Cell) -> dict[str, str]:
-        """The metadata that `write` was given for a cell."""
-        with rasterio.open(self.path(cell)) as source:
-            return dict(source.tags())
-
     def write_index(self) -> Path:
         """Write `index.vrt`, which QGIS and GDAL open as one raster; needs at least one cell."""
         index = self.folder / "index.vrt"

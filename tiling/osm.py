@@ -1,34 +1,35 @@
 """OpenStreetMap's roads and buildings: read from an extract of any form, kept as GeoParquet."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import geopandas
-import numpy as np
 import pyarrow.parquet
-from shapely import MultiPolygon, Polygon
 
 from .elements import OSM_SUFFIXES, Bounds, UnsortedError, elements, header, sorted_copy
 from .errors import TilingError
 from .files import written_beside
+from .geoparquet import write_geoparquet
 from .sieve import Feature, Sieve, overlap, union
-from .tags import check_widths, road_width_m
 from .vectors import VECTOR_SUFFIXES, extent, features
 
 LICENCE = "ODbL-1.0"
 ATTRIBUTION = "© OpenStreetMap contributors"
 
-ROAD_COLUMNS = ("osm_id", "kind", "width_m", "tags", "label", "geometry")
-BUILDING_COLUMNS = ("osm_id", "kind", "tags", "label", "geometry")
+COLUMNS = ("osm_id", "kind", "tags", "label", "geometry")
+"""Of both frames of an extract."""
 
 KEYS = ("highway", "building", "building:part")
 """An element with none of these tags is passed over."""
 
 _DEGREES = "EPSG:4326"
-_META = b"orthotrace"
+_META = "orthotrace"
+
+_ROWS = 4096
+"""Features in a row group: some of a cell's, so that a cell reads little that is not its own."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,12 @@ class Extract:
     """Roads and buildings of a place, as OSM had them on a day. Both frames in EPSG:4326."""
 
     roads: geopandas.GeoDataFrame
-    """`osm_id` ("way/12"), `kind` (the value of highway), `width_m` (NaN for an area), `tags` (JSON
-    with sorted keys), `label` ("yes", or "unknown": to be masked), `geometry`: lines, in pieces
-    where the file lacks nodes, and areas where the tags say area=yes."""
+    """`osm_id` ("way/12"), `kind` (the value of highway), `tags` (JSON with sorted keys), `label`
+    ("yes", or "unknown": to be masked), `geometry`: lines, in pieces where the file lacks nodes,
+    and areas where the tags say area=yes."""
 
     buildings: geopandas.GeoDataFrame
-    """As roads, without `width_m`; `kind` is the value of building, geometry valid polygons."""
+    """As roads; `kind` is the value of building, `geometry` valid polygons."""
 
     snapshot: str | None = None
     """Date of the data (ISO): as the file tells it, else of the newest edit; None if it has none.
@@ -51,28 +52,20 @@ class Extract:
     """How many were left out, by class and reason: {"road: path": 12}."""
 
     def __post_init__(self) -> None:
-        wanted = ((self.roads, ROAD_COLUMNS), (self.buildings, BUILDING_COLUMNS))
-        for frame, columns in wanted:
-            if tuple(frame.columns) != columns or frame.crs != _DEGREES:
+        for frame in (self.roads, self.buildings):
+            if tuple(frame.columns) != COLUMNS or frame.crs != _DEGREES:
                 raise ValueError(
-                    f"an extract has {columns} in {_DEGREES}, got {[*frame.columns]} in {frame.crs}"
+                    f"an extract has {COLUMNS} in {_DEGREES}, got {[*frame.columns]} in {frame.crs}"
                 )
 
 
-def read_osm(
-    path: Path,
-    bounds_wgs84: Bounds | None = None,
-    widths: Mapping[str, float] | None = None,
-    use_tags: bool = True,
-) -> Extract:
+def read_osm(path: Path, bounds_wgs84: Bounds | None = None) -> Extract:
     """The roads and buildings of an OSM file that touch the bounds (left, bottom, right, top).
 
-    The form is told by the name: OSM_SUFFIXES by pyosmium, VECTOR_SUFFIXES by GDAL. `widths` are
-    a region's, in metres by kind of road or "default", and `use_tags` whether a tagged width goes
-    before them (see road_width_m). An extract without roads or buildings is fine; one with
-    neither, or of another place (no overlap with the bounds), is a TilingError.
+    The form is told by the name: OSM_SUFFIXES by pyosmium, VECTOR_SUFFIXES by GDAL. An extract
+    without roads or buildings is fine; one with neither, or of another place (no overlap with the
+    bounds), is a TilingError.
     """
-    check_widths(widths or {})
     if not path.name.endswith(OSM_SUFFIXES + VECTOR_SUFFIXES):
         raise TilingError(
             f"{path} is no form of OSM data known here; "
@@ -87,67 +80,50 @@ def read_osm(
     _check_place(path, sieve, box)
     if snapshot is None and sieve.newest is not None:
         snapshot = sieve.newest.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return extract_of(sieve, snapshot, widths or {}, use_tags)
+    return extract_of(sieve, snapshot)
 
 
-def extract_of(
-    sieve: Sieve, snapshot: str | None, widths: Mapping[str, float], use_tags: bool
-) -> Extract:
+def extract_of(sieve: Sieve, snapshot: str | None) -> Extract:
     """What a sieve kept, as frames."""
-    roads, buildings = _frame(sieve.roads), _frame(sieve.buildings)
-    roads["width_m"] = np.array(
-        [
-            np.nan
-            if isinstance(road.geometry, Polygon | MultiPolygon)
-            else road_width_m(road.tags, widths, use_tags)
-            for road in sieve.roads
-        ],
-        np.float64,
-    )
-    return Extract(
-        roads[[*ROAD_COLUMNS]],
-        buildings[[*BUILDING_COLUMNS]],
-        snapshot,
-        dict(sorted(sieve.dropped.items())),
-    )
+    dropped = dict(sorted(sieve.dropped.items()))
+    return Extract(_frame(sieve.roads), _frame(sieve.buildings), snapshot, dropped)
 
 
 def save_extract(extract: Extract, folder: Path) -> None:
-    """Write `roads.parquet` and `buildings.parquet` (GeoParquet 1.1, bbox covering, ODbL named)."""
+    """Write `roads.parquet` and `buildings.parquet` (GeoParquet 1.1, bbox covering, ODbL named).
+
+    Their rows are put in the order of Hilbert's curve.
+    """
     told = {
         "snapshot": extract.snapshot,
         "dropped": dict(extract.dropped),
         "licence": LICENCE,
         "attribution": ATTRIBUTION,
     }
+    metadata = {_META: json.dumps(told, sort_keys=True)}
     for name, frame in (("roads", extract.roads), ("buildings", extract.buildings)):
         with written_beside(folder / f"{name}.parquet", pyarrow.parquet.read_table) as part:
-            frame.to_parquet(part, index=False, schema_version="1.1.0", write_covering_bbox=True)
-            table = pyarrow.parquet.read_table(part)
-            metadata = {**table.schema.metadata, _META: json.dumps(told, sort_keys=True)}
-            pyarrow.parquet.write_table(table.replace_schema_metadata(metadata), part)
+            write_geoparquet(part, frame, metadata, _ROWS)
 
 
 def load_extract(folder: Path, bounds_wgs84: Bounds | None = None) -> Extract:
     """Undo `save_extract`, for what touches the bounds; TilingError where there are no such files.
 
-    With bounds (left, bottom, right, top) only the rows whose boxes touch them are decoded.
+    With bounds (left, bottom, right, top) only the groups of rows that touch them are decoded.
     """
-    roads, _ = _load(folder / "roads.parquet", ROAD_COLUMNS, bounds_wgs84)
-    buildings, told = _load(folder / "buildings.parquet", BUILDING_COLUMNS, bounds_wgs84)
+    roads, _ = _load(folder / "roads.parquet", bounds_wgs84)
+    buildings, told = _load(folder / "buildings.parquet", bounds_wgs84)
     return Extract(roads, buildings, told["snapshot"], told["dropped"])
 
 
 # -- inside ------------------------------------------------------------------------------------
 
 
-def _load(
-    path: Path, columns: Sequence[str], bounds: Bounds | None
-) -> tuple[geopandas.GeoDataFrame, dict[str, Any]]:
+def _load(path: Path, bounds: Bounds | None) -> tuple[geopandas.GeoDataFrame, dict[str, Any]]:
     try:
-        told = json.loads(pyarrow.parquet.read_schema(path).metadata[_META])
+        told = json.loads(pyarrow.parquet.read_schema(path).metadata[_META.encode()])
         frame = geopandas.read_parquet(path, bbox=bounds)
-        return frame[[*columns]].reset_index(drop=True), told
+        return frame[[*COLUMNS]].reset_index(drop=True), told
     except (OSError, KeyError, TypeError, ValueError) as problem:
         raise TilingError(
             f"{path} is no extract of this project ({problem}); wanted one that "
@@ -186,7 +162,6 @@ def _check_place(path: Path, sieve: Sieve, box: Bounds | None) -> None:
 
 
 def _frame(rows: list[Feature]) -> geopandas.GeoDataFrame:
-    """All but the width."""
     texts = {
         "osm_id": [row.osm_id for row in rows],
         "kind": [row.kind for row in rows],

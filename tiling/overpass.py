@@ -6,7 +6,7 @@ that an answer is partial) and read like a file, so multipolygons and bow ties e
 
 import socket
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from operator import itemgetter
 from pathlib import Path
@@ -22,7 +22,6 @@ from .elements import elements
 from .errors import TilingError
 from .osm import KEYS, Extract, extract_of
 from .sieve import Sieve
-from .tags import check_widths
 
 LARGEST_KM2 = 100.0
 """Area up to which a server is asked; beyond, an extract is faster and a kindness to the server."""
@@ -38,20 +37,17 @@ Answer = dict[str, Any]
 def read_overpass(
     polygon_wgs84: Polygon | MultiPolygon,
     endpoint: str | None = None,
-    widths: Mapping[str, float] | None = None,
-    use_tags: bool = True,
     timeout_s: float = 180.0,
     tries: int = 3,
 ) -> Extract:
     """The roads and buildings in a polygon (degrees), as an Overpass server has them now.
 
     `endpoint` is the address without "/interpreter", None the public one that osmnx knows, whose
-    rate limit is kept; `tries` is how often a busy server is asked. `widths` and `use_tags` as in
-    `read_osm`. What contains the whole polygon is not found: servers search by outlines. Not for
-    two threads at once, as osmnx's settings are global. TilingError for an area above
-    LARGEST_KM2, a partial answer, and a server that refuses, cannot be reached or stays busy.
+    rate limit is kept; `tries` is how often a busy server is asked. What contains the whole polygon
+    is not found: servers search by outlines. Not for two threads at once, as osmnx's settings are
+    global. TilingError for an area above LARGEST_KM2, a partial answer, and a server that refuses,
+    cannot be reached or stays busy.
     """
-    check_widths(widths or {})
     _check_area(polygon_wgs84)
     answers: list[Answer] = []
     name = endpoint or osmnx.settings.overpass_url
@@ -68,7 +64,7 @@ def read_overpass(
         sieve = Sieve.of(elements(path, KEYS), polygon_wgs84.bounds)
     taken = [answer.get("osm3s", {}).get("timestamp_osm_base") for answer in answers]
     snapshot = min((told for told in taken if told), default=None)
-    return extract_of(sieve, snapshot, widths or {}, use_tags)
+    return extract_of(sieve, snapshot)
 
 
 def _check_area(polygon: Polygon | MultiPolygon) -> None:

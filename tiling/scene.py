@@ -20,6 +20,7 @@ from rasterio.transform import GCPTransformer, from_gcps
 from .acquired import date_taken
 from .channels import Channels, channels_of
 from .errors import TilingError
+from .files import file_identity, fingerprint
 from .grid import short_crs, transformer
 from .validity import Validity, any_valid, find_validity
 
@@ -67,6 +68,9 @@ class Scene:
 
     validity: Validity
     """How it tells where it holds data."""
+
+    identity: str
+    """What changes when any file does that it is read from: side-cars and a VRT's sources too."""
 
     gcps: tuple[tuple[float, float, float, float], ...] = ()
     """Row, column, x and y of each ground control point, if it is these that place the image."""
@@ -128,6 +132,7 @@ def open_scene(path: Path) -> Scene:
             dtype="uint8" if channels.palette else _DTYPES[source.dtypes[0]],
             date=date_taken(path.stem, source.tags() | source.tags(ns="IMAGERY")),
             validity=validity,
+            identity=fingerprint(*map(file_identity, _files(path))),
             gcps=gcps,
         )
 
@@ -159,6 +164,22 @@ def readable(path: Path) -> Iterator[None]:
         raise TilingError(
             f"{path} cannot be read ({reason}); wanted a whole image file and all it refers to"
         ) from problem
+
+
+def _files(path: Path) -> list[Path]:
+    """The files on disk that an image is read from; GDAL itself looks into no VRT in a VRT."""
+    found: set[Path] = set()
+    waiting = [path]
+    while waiting:
+        at = waiting.pop()
+        if at not in found and at.is_file():
+            found.add(at)
+            if at == path or at.suffix.lower() == ".vrt":
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", NotGeoreferencedWarning)
+                    with rasterio.open(at) as source:
+                        waiting.extend(map(Path, source.files))
+    return sorted(found)
 
 
 def _refuse_content(path: Path, source: rasterio.DatasetReader) -> None:

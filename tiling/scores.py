@@ -22,11 +22,6 @@ def to_bytes(probability: NDArray[np.float32]) -> NDArray[np.uint8]:
     return stored
 
 
-def from_bytes(stored: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Undo `to_bytes`; NODATA becomes NaN."""
-    return np.where(stored == NODATA, np.float32(np.nan), stored / np.float32(LEVELS))
-
-
 def threshold_byte(probability: float) -> int:
     """The smallest stored byte that means at least `probability`, in [0, 1].
 

@@ -2,10 +2,10 @@
 
 A mask band, a real alpha band and a nodata tag are taken at their word, with one exception: black
 and white (0 and 255 of a byte) are also colours of water and of roofs. A pixel of that value in
-all its bands is empty only in a region that is joined to the image's edge or is too large for a
-roof. An image that tells nothing is searched for such regions of black or white at its edge.
+all its bands is empty only in a patch that is joined to the image's edge or is too large for a
+roof. An image that tells nothing is searched for such patches of black or white at its edge.
 
-Regions are found once for a whole image, on the image itself or, if it is large, on a reduced
+Such blanks are found once for a whole image, on the image itself or, if it is large, on a reduced
 one; each pixel of the full image is then tried. So no answer depends on the window that is read.
 """
 
@@ -26,7 +26,7 @@ Array = NDArray[Any]
 Mask = NDArray[np.bool_]
 
 REDUCED_PX = 2000
-"""Longest side of the image on which regions are found."""
+"""Longest side of the image on which blanks are found."""
 
 COLLAR_PX = 1024
 """Fewest pixels of a collar that no tag tells: a smaller patch at the edge is data."""
@@ -35,14 +35,14 @@ CORNER_PX = 64
 """The same where the patch has a corner of the image, as the wedges of a turned image do."""
 
 HOLE_PX = 4096
-"""Fewest pixels of a region away from the edge that a nodata tag of black or white makes empty."""
+"""Fewest pixels of a patch away from the edge that a nodata tag of black or white makes empty."""
 
 _LOOK_PX = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """A colour that fills empty regions, but that data may have too."""
+    """A colour that fills what is empty, but that data may have too."""
 
     values: tuple[float | None, ...]
     """One for each colour band; None for a band that may hold anything."""
@@ -62,11 +62,11 @@ class Validity:
     """By these values, wherever all bands have theirs (None: this band has none)."""
 
     fills: tuple[Fill, ...] = ()
-    """By regions of these colours."""
+    """By blanks of these colours."""
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class Blank:
     """Where pixels of one colour are empty: coarse blocks of a whole image."""
 
     fill: Fill
@@ -92,8 +92,8 @@ class Region:
 
 def find_validity(
     source: rasterio.DatasetReader, channels: Channels
-) -> tuple[Validity, tuple[Region, ...]]:
-    """How an open image tells where it holds data, and its empty regions."""
+) -> tuple[Validity, tuple[Blank, ...]]:
+    """How an open image tells where it holds data, and its blanks."""
     mask = _has_mask(source)
     nodata = _nodata(source, channels)
     if nodata is not None and not channels.palette and _is_colour(source, nodata):
@@ -103,14 +103,14 @@ def find_validity(
     else:
         count = len(channels.names)
         fills = [Fill((value,) * count, told=False) for value in _collar_values(source)]
-    regions = find_regions(source, channels, fills)
-    return Validity(mask, nodata, tuple(region.fill for region in regions)), regions
+    blanks = find_blanks(source, channels, fills)
+    return Validity(mask, nodata, tuple(blank.fill for blank in blanks)), blanks
 
 
-def find_regions(
+def find_blanks(
     source: rasterio.DatasetReader, channels: Channels, fills: Sequence[Fill]
-) -> tuple[Region, ...]:
-    """The empty regions of an image, for each fill that has one.
+) -> tuple[Blank, ...]:
+    """The blanks of an image, for each fill that has one.
 
     The edges of the image are looked at in full; the rest, if it is large, reduced.
     """
@@ -124,16 +124,16 @@ def find_regions(
     step = -(-max(source.shape) // REDUCED_PX)
     shape = (-(-source.height // step), -(-source.width // step))
     reduced_CHW = channels.read(source, shape=shape)
-    found = (_region(reduced_CHW, fill, edges, source.shape) for fill, edges in held)
-    return tuple(region for region in found if region is not None)
+    found = (_blank(reduced_CHW, fill, edges, source.shape) for fill, edges in held)
+    return tuple(blank for blank in found if blank is not None)
 
 
-def _region(
+def _blank(
     reduced_CHW: Array, fill: Fill, edges: Sequence[Mask], full: tuple[int, int]
-) -> Region | None:
-    """The empty region of one colour, from the reduced image and its full `edges`, if there is one.
+) -> Blank | None:
+    """The blank of one colour, from the reduced image and its full `edges`, if there is one.
 
-    Parts join by sides, not by corners. On a reduced image the region is grown by one block, so
+    Parts join by sides, not by corners. On a reduced image the blank is grown by one block, so
     that its ragged edge is in it.
     """
     blocks_HW = _holds(reduced_CHW, fill.values)
@@ -149,17 +149,17 @@ def _region(
     else:
         keep = at_edge & (sizes_px >= np.where(at_corner, CORNER_PX, COLLAR_PX))
     keep[0] = False  # What is not of the colour.
-    region_HW = keep[numbers_HW]
-    if not region_HW.any():
+    blank_HW = keep[numbers_HW]
+    if not blank_HW.any():
         return None
-    return Region(fill, region_HW if blocks_HW.shape == full else _grown(region_HW), *full)
+    return Blank(fill, blank_HW if blocks_HW.shape == full else _grown(blank_HW), *full)
 
 
 def read_valid(
     source: rasterio.DatasetReader,
     channels: Channels,
     validity: Validity,
-    regions: tuple[Region, ...],
+    blanks: tuple[Blank, ...],
     window: RasterWindow,
     data_CHW: Array,
 ) -> Mask:
@@ -173,8 +173,8 @@ def read_valid(
         valid_HW &= ~_holds(data_CHW, validity.nodata)
     if data_CHW.dtype.kind == "f":
         valid_HW &= np.isfinite(data_CHW).all(axis=0)
-    for region in regions:
-        valid_HW &= ~region.over(data_CHW, int(window.row_off), int(window.col_off))
+    for blank in blanks:
+        valid_HW &= ~blank.over(data_CHW, int(window.row_off), int(window.col_off))
     return valid_HW
 
 
@@ -182,12 +182,12 @@ def any_valid(
     source: rasterio.DatasetReader,
     channels: Channels,
     validity: Validity,
-    regions: tuple[Region, ...],
+    blanks: tuple[Blank, ...],
 ) -> bool:
     """Whether an image holds data at all: sought from the middle outwards, to the first pixel."""
     for window in _from_the_middle(*source.shape):
         data_CHW = channels.read(source, window)
-        if read_valid(source, channels, validity, regions, window, data_CHW).any():
+        if read_valid(source, channels, validity, blanks, window, data_CHW).any():
             return True
     return False
 
@@ -252,7 +252,7 @@ def _edge_windows(height: int, width: int) -> tuple[RasterWindow, ...]:
 
 
 def _reduced(line_HW: Mask, shape: tuple[int, int]) -> Mask:
-    """A line by blocks, cut as `Region.over` cuts them: whether a pixel of each is True."""
+    """A line by blocks, cut as `Blank.over` cuts them: whether a pixel of each is True."""
     axis = 1 if line_HW.shape[0] == 1 else 0
     pixels, blocks = line_HW.shape[axis], shape[axis]
     starts = -(-np.arange(blocks) * pixels // blocks)

@@ -59,6 +59,17 @@ def count_windows(area: Window, side: int) -> int:
     return rows * (-(-area.right // side) - area.left // side)
 
 
+def all_seen(area: Window, side: int, margin: int) -> Window:
+    """All that the views over `area` hold, their margins included.
+
+    >>> all_seen(Window(5, 0, 8, 4), 4, 1)
+    Window(top=3, left=-1, bottom=9, right=5)
+    """
+    top, left = area.top // side * side, area.left // side * side
+    bottom, right = -(-area.bottom // side) * side, -(-area.right // side) * side
+    return Window(top, left, bottom, right).grown(margin)
+
+
 def views(source: Source, area: Window, side: int, margin: int) -> Generator[View]:
     """The windows of `side` pixels over `area`, row by row, each seen with `margin` pixels more.
 

@@ -7,7 +7,8 @@ from geopandas import GeoDataFrame
 from numpy.typing import NDArray
 
 from ...tiling.grid import Grid, Window
-from ...tiling.labels import CLASSES, UNKNOWN, LabelRules, burn
+from ...tiling.labels import CLASSES, LabelRules, burn
+from ...tiling.values import UNKNOWN
 
 _LAYERS = {"road": "roads", "building": "buildings"}
 """By class, what its features are called in a file."""

@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...tiling.scores import NODATA, threshold_byte
+from ...tiling.values import UNKNOWN
 from ..errors import MappingError
-
-UNKNOWN = 255
-"""The label for "not known"."""
 
 Labels = NDArray[np.uint8]
 

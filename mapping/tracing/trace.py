@@ -71,16 +71,29 @@ def open_path(folder: Path, cell: Cell) -> Path:
     return folder / f"{cell.name}.open.npz"
 
 
+def view_of(scores: Layer, cell: Cell, recipe: TraceRecipe) -> Window:
+    """All that is read to trace a cell."""
+    margins = _margins(scores, cell, recipe)
+    return scores.grid.window(cell).grown(max(margins.values(), default=0))
+
+
+def _margins(scores: Layer, cell: Cell, recipe: TraceRecipe) -> dict[str, int]:
+    """By class that has a band, the pixels around a cell on which what is traced in it depends."""
+    grid, core = scores.grid, scores.grid.window(cell)
+    margins = {
+        "building": building_margin(grid, core, recipe.building),
+        "road": road_margin(grid, core, recipe.road),
+    }
+    return {name: margin for name, margin in margins.items() if name in scores.bands}
+
+
 def trace_cell(job: TraceJob) -> Mapping[str, int]:
     """Trace one cell into its three files; how many features are whole and how many pieces open."""
     grid, core = job.scores.grid, job.scores.grid.window(job.cell)
     bands = job.scores.bands
     _check(job.scores)
-    margins = {
-        "building": building_margin(grid, core, job.recipe.building),
-        "road": road_margin(grid, core, job.recipe.road),
-    }
-    view = core.grown(max((margins[name] for name in bands if name in margins), default=0))
+    margins = _margins(job.scores, job.cell, job.recipe)
+    view = view_of(job.scores, job.cell, job.recipe)
     scores_CHW = job.scores.read(view).data_CHW
 
     def seen(name: str) -> tuple[NDArray[np.uint8], Window]:

@@ -95,13 +95,14 @@ def test_ended_half_way_only_the_rest_is_done(tiny: Write, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("change", ["guard_m = 3.0", "widths = { default = 11.0 }"])
-def test_a_changed_guard_or_width_makes_labels_stale_and_leaves_imagery_alone(
+def test_a_changed_guard_or_width_makes_labels_stale_and_leaves_imagery_and_osm_alone(
     tiny: Write, tmp_path: Path, change: str
 ) -> None:
     site = run("label", tiny(), tmp_path).parents[1]
-    imagery, labels = times(site, "imagery/r*.tif"), digests(site / "labels-g0")
+    labels = digests(site / "labels-g0")
+    before = times(site, "imagery/r*.tif"), times(site, "osm/*.parquet")
     run("label", tiny(more=f"[labels]\n{change}\n"), tmp_path)
-    assert times(site, "imagery/r*.tif") == imagery
+    assert (times(site, "imagery/r*.tif"), times(site, "osm/*.parquet")) == before
     changed = digests(site / "labels-g0")
     assert any(labels[name] != changed[name] for name in labels if name.endswith(".tif"))
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from orthotrace.models.card import Card
 from orthotrace.models.figures import Figures, score_tiles, tile_logits
-from orthotrace.models.losses import UNKNOWN
 from orthotrace.tiling.grid import Window
 from orthotrace.tiling.layer import Layer
+from orthotrace.tiling.values import UNKNOWN
 from torch import Tensor, nn
 
 CLASSES = ("road", "building")

@@ -6,7 +6,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from orthotrace.models.losses import UNKNOWN, masked_loss
+from orthotrace.models.losses import masked_loss
+from orthotrace.tiling.values import UNKNOWN
 
 
 def drawn(seed: int, classes: int = 2) -> tuple[torch.Tensor, torch.Tensor]:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from orthotrace.models.errors import ModelError
-from orthotrace.models.losses import UNKNOWN
 from orthotrace.models.samples import Samples, build_samples, in_order, read_tile
 from orthotrace.tiling.grid import Cell, Window
 from orthotrace.tiling.layer import Layer, Pixels
+from orthotrace.tiling.values import UNKNOWN
 
 Place = tuple[Layer, Layer]
 

@@ -17,15 +17,9 @@ from orthotrace.tiling import validity
 from orthotrace.tiling.acquired import date_taken
 from orthotrace.tiling.errors import TilingError
 from orthotrace.tiling.grid import Grid, Window
-from orthotrace.tiling.imagery import (
-    SceneReader,
-    footprint,
-    make_mosaic,
-    open_scene,
-    read_mosaic,
-    scene_grid,
-)
+from orthotrace.tiling.imagery import SceneReader, footprint, open_scene, scene_grid
 from orthotrace.tiling.layer import Pixels
+from orthotrace.tiling.mosaic import make_mosaic, read_mosaic
 from orthotrace.tiling.scene import Scene
 from pyproj import Transformer
 from rasterio.control import GroundControlPoint
@@ -251,6 +245,31 @@ def test_naip_nir_marked_as_alpha_stays_nir(real_data: Path, tmp_path: Path) -> 
     assert scene.bands == ("red", "green", "blue", "nir")
     assert found.valid_HW.all()
     assert np.array_equal(found.data_CHW, data_CHW)
+
+
+@pytest.mark.parametrize("shore", [0, 12])
+def test_dark_nir_of_water_marked_as_alpha_stays_nir(tmp_path: Path, shore: int) -> None:
+    data_CHW = noise((4, 40, 900))
+    data_CHW[3] = np.random.default_rng(1).integers(2, 24, (40, 900))
+    data_CHW[3, :, 900 - shore :] = np.random.default_rng(2).integers(60, 240, (40, shore))
+    told = (RED, GREEN, BLUE, ALPHA)
+    scene = open_scene(raster(tmp_path / "scene.tif", data_CHW, colorinterp=told))
+    assert scene.bands == ("red", "green", "blue", "nir")
+    found = whole(scene)
+    assert found.valid_HW.all()
+    assert np.array_equal(found.data_CHW, data_CHW)
+
+
+@pytest.mark.parametrize(("dtype", "full"), [("uint8", 255), ("uint16", 65535), ("float32", 1)])
+def test_an_alpha_with_a_soft_edge_is_one(tmp_path: Path, dtype: str, full: int) -> None:
+    data_CHW = noise((4, 200, 200), dtype)
+    data_CHW[3] = full
+    data_CHW[3, :, :70] = 0
+    data_CHW[3, :, 70:72] = np.array([0.3, 0.6]) * full  # 1 % of the pixels
+    told = (RED, GREEN, BLUE, ALPHA)
+    scene = open_scene(raster(tmp_path / "scene.tif", data_CHW, colorinterp=told))
+    assert scene.bands == ("red", "green", "blue")
+    assert np.array_equal(whole(scene).valid_HW, np.arange(200) >= np.full((200, 1), 71))
 
 
 # -- where there is no data -----------------------------------------------------------------------
@@ -583,6 +602,29 @@ def test_a_scene_has_its_date(tmp_path: Path) -> None:
     assert open_scene(raster(tmp_path / "b.tif", noise((1, 9, 9)))).date is None
 
 
+# -- what it is read from ------------------------------------------------------------------------
+
+
+def test_a_file_beside_the_image_gives_it_another_identity(tmp_path: Path) -> None:
+    path = raster(tmp_path / "scene.tif", noise((1, 20, 20)))
+    before = open_scene(path).identity
+    assert open_scene(path).identity == before
+    raster(tmp_path / "scene.tif.msk", np.full((1, 20, 20), 255, np.uint8))
+    masked = open_scene(path).identity
+    assert masked != before
+    (tmp_path / "scene.tif.aux.xml").write_text("<PAMDataset></PAMDataset>")
+    assert open_scene(path).identity not in (before, masked)
+
+
+def test_a_changed_source_gives_a_vrt_of_vrts_another_identity(tmp_path: Path) -> None:
+    raster(tmp_path / "scene.tif", noise((1, 20, 20)))
+    (tmp_path / "inner.vrt").write_text(vrt("scene.tif"))
+    (tmp_path / "outer.vrt").write_text(vrt("inner.vrt"))
+    before = open_scene(tmp_path / "outer.vrt").identity
+    raster(tmp_path / "scene.tif", noise((1, 20, 20), seed=1), compress="deflate")
+    assert open_scene(tmp_path / "outer.vrt").identity != before
+
+
 # -- mosaics --------------------------------------------------------------------------------------
 
 
@@ -634,11 +676,38 @@ def test_shifted_neighbours_leave_no_gap(tmp_path: Path) -> None:
 
 
 def test_a_cell_is_given_its_own_scenes(tmp_path: Path) -> None:
-    far = Affine(1, 0, 510_000, 0, -1, 4_000_000)
-    near_scene = open_scene(raster(tmp_path / "a.tif", noise((1, 20, 20))))
-    far_scene = open_scene(raster(tmp_path / "b.tif", noise((1, 20, 20)), transform=far))
-    mosaic = make_mosaic([near_scene, far_scene], scene_grid(near_scene))
-    assert mosaic.within(footprint(near_scene, mosaic.grid)).scenes == (near_scene,)
+    """Those that a scan of all finds, in their order; what only touches is another cell's."""
+    random = np.random.default_rng(0)
+    places = [(0, 0), (20, 0), *random.integers(-60, 60, (18, 2)).tolist()]
+    scenes = [
+        open_scene(
+            raster(
+                tmp_path / f"{number}.tif",
+                noise((1, 20, 20)),
+                transform=AT @ Affine.translation(col, row),
+            )
+        )
+        for number, (col, row) in enumerate(places)
+    ]
+    mosaic = make_mosaic(scenes, scene_grid(scenes[0]))
+    first = footprint(scenes[0], mosaic.grid)
+    assert scenes[1] not in mosaic.within(first).scenes
+    for window in first.grown(60).lattice(25):
+        wanted = [scene for scene in scenes if footprint(scene, mosaic.grid).overlap(window)]
+        assert list(mosaic.within(window).scenes) == wanted
+
+
+def test_a_band_that_one_scene_lacks_is_told(tmp_path: Path) -> None:
+    names = ("land.tif", "lake.tif", "shore.tif")
+    land, lake, shore = (
+        open_scene(raster(tmp_path / name, noise((count, 20, 20)), photometric="RGB"))
+        for name, count in zip(names, (4, 3, 4), strict=True)
+    )
+    grid = scene_grid(land)
+    assert make_mosaic([land, lake, shore], grid).left_out == {"nir": (lake,)}
+    assert make_mosaic([land, lake], grid).left_out == {"nir": (lake,)}
+    assert make_mosaic([land, shore], grid, ["red"]).left_out == {}
+    assert make_mosaic([lake, lake, land], grid).left_out == {}
 
 
 def test_mixed_imagery_is_joined_or_refused(tmp_path: Path) -> None:

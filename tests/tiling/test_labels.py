@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from orthotrace.tiling.errors import TilingError
 from orthotrace.tiling.grid import Grid, Window, transformer
-from orthotrace.tiling.labels import NO, UNKNOWN, YES, LabelRules, burn, on_grid
+from orthotrace.tiling.labels import LabelRules, burn, on_grid
 from orthotrace.tiling.osm import Extract, read_osm
+from orthotrace.tiling.values import NO, UNKNOWN, YES
 from shapely import LineString, Point, Polygon, box
 
 UTM = "EPSG:32618"
@@ -274,9 +275,9 @@ def test_cells_of_two_sizes_hold_the_same_pixels() -> None:
 
 
 def extract() -> Extract:
-    road = {"osm_id": "way/1", "kind": "residential", "width_m": 7.0, "label": "yes"}
+    road = {"osm_id": "way/1", "kind": "residential", "label": "yes"}
     tags = ['{"highway": "residential", "width": "5"}', '{"highway": "service", "area": "yes"}']
-    plaza = {**road, "osm_id": "way/2", "kind": "service", "width_m": np.nan}
+    plaza = {**road, "osm_id": "way/2", "kind": "service"}
     roads = geopandas.GeoDataFrame(
         [{**road, "tags": tags[0]}, {**plaza, "tags": tags[1]}],
         geometry=[LineString([(-75, 38.5), (-75, 38.6)]), box(-75.1, 38.5, -75.09, 38.51)],
@@ -287,7 +288,7 @@ def extract() -> Extract:
         geometry=[box(-75, 38.5, -74.99, 38.51)],
         crs="EPSG:4326",
     )
-    columns = ["osm_id", "kind", "width_m", "tags", "label", "geometry"]
+    columns = ["osm_id", "kind", "tags", "label", "geometry"]
     return Extract(roads[columns], buildings)
 
 
@@ -302,7 +303,7 @@ def test_a_region_changes_widths_without_reading_osm_again() -> None:
         assert roads["width_m"].iloc[0] == wanted
         assert np.isnan(roads["width_m"].iloc[1])  # an area has none
         assert roads.crs == UTM
-    assert told.roads["width_m"].iloc[0] == 7.0  # what was given stays as it was
+    assert "width_m" not in told.roads  # what was given stays as it was
 
 
 def test_an_extract_without_roads_or_buildings_burns_to_no() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import shapely
-from orthotrace.tiling.elements import areas
+from orthotrace.tiling.elements import elements
 
 
 def cases(folder: Path) -> list[Path]:
@@ -19,9 +19,10 @@ def cases(folder: Path) -> list[Path]:
 
 def found_in(folder: Path) -> dict[tuple[str, int], tuple[dict[str, str], Any]]:
     told = {}
-    for osm_id, tags, geometry in areas(folder / "data.osm"):
-        kind, number = osm_id.split("/")
-        told[kind, int(number)] = tags, geometry
+    for element in elements(folder / "data.osm"):
+        if element.area and element.geometry is not None:
+            kind, number = element.osm_id.split("/")
+            told[kind, int(number)] = element.tags, element.geometry
     return told
 
 

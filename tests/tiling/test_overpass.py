@@ -69,7 +69,7 @@ def server() -> Iterator[Server]:
 def test_a_whole_answer_is_read_like_a_file(server: Server) -> None:
     told = read_overpass(AREA, server.address)
     assert told.roads["osm_id"].tolist() == ["way/3"]
-    assert told.roads["width_m"].tolist() == [9.0]
+    assert told.roads["tags"].tolist() == ['{"highway": "primary", "width": "9"}']
     assert told.buildings["osm_id"].tolist() == ["relation/7"]
     [courtyard] = told.buildings.geometry.item().interiors
     assert Polygon(courtyard).equals(Polygon(PLACES[4:]))
@@ -77,11 +77,6 @@ def test_a_whole_answer_is_read_like_a_file(server: Server) -> None:
     assert told.dropped == {"road: path": 1}
     [query] = server.asked
     assert "highway" in query and "building" in query and "25.01" in query
-
-
-def test_the_region_s_widths_are_used(server: Server) -> None:
-    told = read_overpass(AREA, server.address, {"primary": 12}, use_tags=False)
-    assert told.roads["width_m"].tolist() == [12.0]
 
 
 def test_an_area_with_nothing_gives_empty_frames(server: Server) -> None:

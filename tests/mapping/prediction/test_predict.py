@@ -297,7 +297,8 @@ def test_a_cell_without_data_is_written_as_nodata(
     (cell,) = imagery.cells()
     assert score_cell(CellJob(cell, imagery, scores, tmp_path / "m")) == {"valid": 0.0, "said": []}
     assert (scores.read(area).data_CHW == 255).all()
-    assert scores.tags(cell)["kind"] == "probability"
+    with rasterio.open(scores.path(cell)) as file:
+        assert file.tags()["kind"] == "probability"
 
 
 def test_layers_that_do_not_fit_the_model_are_refused(
