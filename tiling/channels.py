@@ -101,8 +101,7 @@ def _alpha(source: rasterio.DatasetReader) -> tuple[int | None, float]:
     elif sample_HW.dtype.kind == "f" and sample_HW.max() <= 1:
         full = 1.0
     clear, opaque = sample_HW == 0, sample_HW == full
-    is_alpha = opaque.any() and (clear | opaque).mean() >= _SURE
-    return (marked[-1], full / 2) if is_alpha else (None, 0)
+    return (marked[-1], full / 2) if (clear | opaque).mean() >= _SURE else (None, 0)
 
 
 def _names(

@@ -19,7 +19,7 @@ from orthotrace.mapping.site import Site
 from orthotrace.tiling.grid import Cell, Grid, Window
 from orthotrace.tiling.labels import LabelRules
 from orthotrace.tiling.layer import Layer, Pixels
-from orthotrace.tiling.osm import BUILDING_COLUMNS, ROAD_COLUMNS, Extract, save_extract
+from orthotrace.tiling.osm import COLUMNS, Extract, save_extract
 from orthotrace.tiling.runner import Outcome
 
 GRID = Grid("EPSG:26918", (1.0, 1.0), cell=64, tile=32)
@@ -59,7 +59,7 @@ def jobs(tmp_path: Path) -> list[CountJob]:
     """Both cells, with the map as its own truth but for the truth's CRS; OSM is empty."""
     texts: dict[str, list[str]] = {"osm_id": [], "kind": [], "tags": [], "label": []}
     none = gpd.GeoDataFrame(texts, geometry=[], crs="EPSG:4326").astype(dict.fromkeys(texts, "str"))
-    roads, houses = none.assign(width_m=np.empty(0))[[*ROAD_COLUMNS]], none[[*BUILDING_COLUMNS]]
+    roads, houses = none[[*COLUMNS]], none[[*COLUMNS]]
     save_extract(Extract(roads, houses), tmp_path / "osm")
     imagery = layer_of(tmp_path / "imagery", ("red",), 9, None)
     labels = layer_of(tmp_path / "labels", CLASSES, 255, 255)
