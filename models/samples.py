@@ -1,15 +1,15 @@
 """Training samples: tiles of two layers, counted once; the rare is seen, and the empty too.
 
-A draw decodes one block of the imagery and one of the labels. Which sample stands at place i of
-step s is a pure function of (seed, s, i), so a training that was interrupted goes on as if it
-had not been.
+A draw decodes one block of the imagery and one of the labels, unless it has them still. Which
+sample stands at place i of step s is a pure function of (seed, s, i), so a training that was
+interrupted goes on as if it had not been.
 """
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,11 +23,17 @@ from .augment import dihedral, light
 from .errors import ModelError
 
 Counts = NDArray[np.int64]
+Tile = tuple[Pixels, NDArray[np.uint8]]
+"""Imagery and labels (K, H, W) of one window."""
+
 Item = TypeVar("Item")
 Done = TypeVar("Done")
 
 READERS = 2
 """Threads that read and augment while the network learns."""
+
+KEPT = 128
+"""Decoded tiles that are kept, since small crops come back to a tile often: 200 MB at 512 px."""
 
 FEWEST_KNOWN = 0.02
 """Share of a tile that must be known and valid for it to be trained on."""
@@ -84,6 +90,9 @@ class Samples:
     jitter: float
     seed: int
 
+    read: Callable[[Window], Tile]
+    """Reads a tile, or has kept it from the last time."""
+
     def __post_init__(self) -> None:
         if self.crop > self.imagery.grid.tile:
             raise ModelError(
@@ -101,7 +110,7 @@ class Samples:
         """One crop, augmented: (bands, crop, crop) imagery, where it is valid, and labels."""
         random = np.random.default_rng((self.seed, step, place))
         tile, wanted = self._aim(random)
-        pixels, labels_KHW = read_tile(self.imagery, self.labels, self.index.tiles[tile])
+        pixels, labels_KHW = self.read(self.index.tiles[tile])
         at = self._place(labels_KHW, wanted, random)
         mean, std = (np.array(told, np.float32) for told in (self.index.mean, self.index.std))
         data_CHW = light(pixels.data_CHW[:, *at], mean, std, self.jitter, random)
@@ -172,7 +181,8 @@ def build_samples(
             f"{labels.folder} has no tile to train on ({reasons}, {len(held.tiles)} held back); "
             f"wanted labels that are known somewhere on {imagery.folder}: where is OSM mapped?"
         )
-    samples = Samples(imagery, labels, index, crop, aimed, jitter, seed)
+    read = lru_cache(KEPT)(partial(read_tile, imagery, labels))
+    samples = Samples(imagery, labels, index, crop, aimed, jitter, seed, read)
     return samples, held.index(imagery, labels)
 
 
@@ -231,7 +241,7 @@ def _strips(layer: Layer, cell: Cell) -> Iterator[Window]:
         yield Window(top, whole.left, top + side, whole.right)
 
 
-def read_tile(imagery: Layer, labels: Layer, window: Window) -> tuple[Pixels, NDArray[np.uint8]]:
+def read_tile(imagery: Layer, labels: Layer, window: Window) -> Tile:
     """Imagery and labels (K, H, W) of a window; labels are unknown where there is no imagery."""
     pixels = imagery.read(window)
     labels_KHW: NDArray[np.uint8] = labels.read(window).data_CHW
