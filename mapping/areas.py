@@ -16,7 +16,8 @@ from ..tiling.elements import valid_polygon
 from ..tiling.files import written_beside
 from ..tiling.grid import maps_earth, transformer
 from .errors import MappingError
-from .region import Boundary, Polygons, Region
+from .parts import Boundary, Polygons
+from .region import Region
 
 Bounds = tuple[float, float, float, float]
 """Left, bottom, right, top."""

@@ -14,9 +14,9 @@ from ..tiling.grid import Cell, Window
 from ..tiling.labels import UNKNOWN, YES, LabelRules, burn
 from ..tiling.layer import Layer
 from .errors import MappingError
+from .parts import Truth
 from .products import map_thresholds
 from .rasters import label_rules, mapped_areas, nearby_features
-from .region import Truth
 from .scoring.burnt import labels_of
 from .scoring.features import read_features
 from .scoring.pixel_scores import PixelCounts, as_labels, pixel_counts

@@ -23,10 +23,15 @@ from ..tiling.layer import Layer
 from ..tiling.scene import Scene
 from .areas import boundary_of, read_polygons
 from .errors import MappingError
-from .region import Polygons, Region
+from .parts import Polygons
+from .region import Region, files_of
 
 LIBRARIES = ("orthotrace", "torch", "segmentation-models-pytorch", "rasterio", "shapely", "osmium")
 """Whose versions are kept with a result, since another one may change it."""
+
+
+FAR = 16
+"""A grid's pixels are at most this many times larger or smaller than the imagery's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +95,20 @@ class Site:
         return self.folder / "region.lock.json"
 
     def lock(self) -> dict[str, Any]:
-        """What the lock file says; empty before the first run."""
+        """What the lock file says; empty before the first run. MappingError for a damaged one."""
         if not self.lock_path.exists():
             return {}
-        told: dict[str, Any] = json.loads(self.lock_path.read_text())
-        return told
+        try:
+            told = json.loads(self.lock_path.read_text())
+            if isinstance(told, dict):
+                return told
+            problem: Exception | None = None
+        except (OSError, ValueError) as fault:
+            problem = fault
+        raise MappingError(
+            f"{self.lock_path} is damaged; wanted the lock file of a region: remove it and run "
+            "the region again"
+        ) from problem
 
     def write_lock(self, **told: Any) -> None:
         """Keep `told` in the lock file beside what stands there."""
@@ -106,9 +120,12 @@ class Site:
 def resolve(region: Region, data: Path) -> Site:
     """Find the region's scenes, grid and cells; nothing is written but the lock file.
 
-    `data` is the folder of all regions. MappingError or TilingError if the imagery, the boundary
-    and the grid do not make a region.
+    `data` is the folder of all regions. MappingError or TilingError if a file that the region
+    names is not there, and if the imagery, the boundary and the grid do not make a region.
     """
+    for key, file in files_of(region):
+        if not file.is_file():
+            raise MappingError(f"region {region.name}: {key} is {file}; wanted a file that exists")
     scenes = order(find_scenes(region.sources.imagery, Path()))
     grid = _grid(region, scenes)
     mosaic = make_mosaic(scenes, grid)
@@ -159,10 +176,24 @@ def _grid(region: Region, scenes: Sequence[Scene]) -> Grid:
             f"region {region.name}: grid.crs is {part.crs} and the imagery's is "
             f"{short_crs(found.crs)}, so grid.pixel must say how large a pixel is in {part.crs}"
         )
+    if part.pixel is not None:
+        _check_pixel(region.name, part.pixel, crs, scenes)
     pixel = found.pixel if part.pixel is None else (part.pixel, part.pixel)
     kept = same and pixel == found.pixel
     anchor = part.anchor or (found.anchor if kept else (0.0, 0.0))
     return Grid(found.crs if same else crs, pixel, anchor, part.cell, part.tile)
+
+
+def _check_pixel(name: str, pixel: float, crs: str, scenes: Sequence[Scene]) -> None:
+    """MappingError for a pixel that is far from all of the imagery's: a slip of the unit."""
+    spans = [(scene.bounds_in(crs), scene.width) for scene in scenes]
+    sizes = [(right - left) / width for (left, _, right, _), width in spans]
+    if not min(sizes) / FAR <= pixel <= max(sizes) * FAR:
+        raise MappingError(
+            f"region {name}: grid.pixel is {pixel:g} and the imagery's pixels are about "
+            f"{min(sizes):.3g} to {max(sizes):.3g} in units of {short_crs(crs)}; "
+            f"wanted at most {FAR} times more or less"
+        )
 
 
 def _cells(

@@ -9,7 +9,8 @@ import pytest
 import shapely
 from orthotrace.mapping.areas import boundary_of, read_polygons
 from orthotrace.mapping.errors import MappingError
-from orthotrace.mapping.region import Polygons, Region
+from orthotrace.mapping.parts import Polygons
+from orthotrace.mapping.region import Region
 from shapely import Polygon, box
 
 UTM = "EPSG:32618"
