@@ -1,6 +1,8 @@
 """`python -m orthotrace` is the command `orthotrace`."""
 
+import sys
+
 from .mapping.cli import main
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -84,7 +84,9 @@ def _version(
 
 @app.command()
 def demo(
-    seed: Annotated[int, typer.Option(help="Another seed is another county.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**63 - 1, help="Another seed is another county.")
+    ] = 0,
     minutes: Annotated[float, typer.Option(min=0.1, help="Time for each of two trainings.")] = 1.5,
     device: Device = None,
     data: DataFolder = Path("data"),

@@ -107,19 +107,17 @@ def export(
     name: str,
     *,
     notice: Notice,
-    formats: Sequence[str] = ("gpkg", "parquet", "fgb", "geojson"),
+    formats: Sequence[str] = (),
     crs: str | None = None,
 ) -> list[Path]:
     """Write the layers: NAME.gpkg with all of them, LAYER.parquet (.fgb, .geojson) with one each.
 
-    In `crs`, by default the first layer's (GeoJSON is always in WGS84). Each file is read back
-    before it stands in its place. MappingError for an unknown format or an invalid geometry.
+    In all of FORMATS if none is told, and in `crs`, by default the first layer's (GeoJSON is
+    always in WGS84). Each file is read back before it stands in its place. MappingError for an
+    unknown format or an invalid geometry.
     """
-    known = ("gpkg", *_WRITERS)
-    if odd := set(formats) - set(known):
-        raise MappingError(
-            f"there is no export to {', '.join(sorted(odd))}; wanted some of {', '.join(known)}"
-        )
+    check_formats(formats)
+    formats = formats or FORMATS
     target = crs or layers[0].features.crs
     paths: list[Path] = []
     if "gpkg" in formats:
@@ -135,6 +133,14 @@ def export(
             with written_beside(paths[-1], partial(_check, layers=[one])) as part:
                 _WRITERS[suffix](part, one, notice.of(one))
     return paths
+
+
+def check_formats(formats: Sequence[str]) -> None:
+    """MappingError for a format that there is not."""
+    if odd := set(formats) - set(FORMATS):
+        raise MappingError(
+            f"there is no export to {', '.join(sorted(odd))}; wanted some of {', '.join(FORMATS)}"
+        )
 
 
 # -- before and after ----------------------------------------------------------------------
@@ -264,6 +270,9 @@ _WRITERS: Mapping[str, Callable[[Path, MapLayer, Mapping[str, str]], None]] = {
     "geojson": _write_geojson,
 }
 """One layer to one file, by suffix."""
+
+FORMATS = ("gpkg", *_WRITERS)
+"""All that a map can be exported to."""
 
 
 @contextmanager

@@ -172,7 +172,7 @@ def export(site: Site, generation: int, session: Session) -> Path:
         site.map_folder,
         site.region.name,
         notice=Notice(imagery=site.region.sources.imagery_attribution),
-        formats=settings.formats or ("gpkg", "parquet", "fgb", "geojson"),
+        formats=settings.formats,
         crs=settings.crs,
     )
     return paths[0] if len(paths) == 1 or paths[0].suffix == ".gpkg" else site.map_folder

@@ -21,11 +21,12 @@ from ..tiling.osm import load_extract, read_osm, save_extract
 from ..tiling.overpass import read_overpass
 from ..tiling.runner import run_here
 from ..tiling.values import NO, UNKNOWN, YES
+from .areas import read_polygons
 from .hidden import hide
 from .prediction.predict import CellJob, score_cell
 from .prediction.windows import all_seen
 from .session import Session
-from .site import Site, read_polygons, stamp
+from .site import Site, stamp
 from .sweep import fill
 
 FRAMES = {"road": "roads", "building": "buildings"}
@@ -214,7 +215,9 @@ def mapped_areas(site: Site) -> dict[str, BaseGeometry]:
     """By class, where OSM is taken as complete: the boundary if the region does not say."""
     told = site.region.mapped
     return {
-        name: read_polygons(told[name], site.grid.crs).intersection(site.boundary)
+        name: read_polygons(told[name], site.grid.crs, site.boundary.bounds).intersection(
+            site.boundary
+        )
         if name in told
         else site.boundary
         for name in site.region.classes

@@ -2,177 +2,35 @@
 
 import difflib
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from ..models.recipe import Recipe
-from ..tiling.grid import known_crs
+from ..tiling.catalogue import rooted
+from ..tiling.errors import TilingError
 from .errors import MappingError
-
-Crs = Annotated[str, AfterValidator(known_crs)]
-"""What PROJ reads, such as "EPSG:26918"."""
-
-
-class Part(BaseModel):
-    """A table of the region file: frozen, and closed to keys that it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class Polygons(Part):
-    """An area: polygons of a file in any CRS."""
-
-    file: Path
-    """GeoPackage, GeoJSON, GeoParquet or FlatGeobuf, from the region file's folder."""
-
-    layer: str | None = None
-    """The layer of the file; its only one if not told."""
-
-
-class Boundary(Part):
-    """What is mapped: one of a rectangle, a polygon file or a place; else all of the imagery."""
-
-    bbox: tuple[float, float, float, float] | None = None
-    """West, south, east, north, in `crs`."""
-
-    crs: Crs = "EPSG:4326"
-    """The CRS of `bbox`."""
-
-    file: Path | None = None
-    """A polygon file in any CRS."""
-
-    layer: str | None = None
-
-    place: str | None = None
-    """A name that Nominatim knows, such as "Beatty, Nevada, USA": needs a network."""
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        if sum(told is not None for told in (self.bbox, self.file, self.place)) > 1:
-            raise ValueError("a boundary is one of bbox, file and place")
-        if self.bbox is not None and not (
-            self.bbox[0] < self.bbox[2] and self.bbox[1] < self.bbox[3]
-        ):
-            raise ValueError(f"a bbox is west, south, east, north, got {list(self.bbox)}")
-        return self
-
-
-class GridPart(Part):
-    """The lattice; what is not told is found from the imagery."""
-
-    crs: Crs | None = None
-    """Such as "EPSG:26918"."""
-
-    pixel: Annotated[float, Field(gt=0)] | None = None
-    """Side of a pixel in units of the CRS."""
-
-    anchor: tuple[float, float] | None = None
-    """Where the lattice stands, in fractions of a pixel, x and y."""
-
-    cell: Annotated[int, Field(gt=0)] = 4096
-    """Side of a cell in pixels, a multiple of `tile`."""
-
-    tile: Annotated[int, Field(gt=0)] = 512
-    """Side of a tile in pixels, a multiple of 16."""
-
-    @model_validator(mode="after")
-    def _whole(self) -> Self:
-        if self.tile % 16 or self.cell % self.tile:
-            raise ValueError(
-                f"cell is a multiple of tile and tile of 16, got cell {self.cell}, tile {self.tile}"
-            )
-        return self
-
-
-class Sources(Part):
-    """Where imagery and OSM come from."""
-
-    imagery: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Files, folders and globs, from the region file's folder."""
-
-    osm: Path | None = None
-    """An extract: .osm.pbf, .osm, .osm.gz, .osm.bz2, GeoPackage, GeoJSON, GeoParquet."""
-
-    overpass: str | None = None
-    """Instead of a file, for a small area: "yes" for the public server, or a server's address."""
-
-    imagery_attribution: str = "imagery: its owner"
-    """Goes into every file that is exported."""
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        if (self.osm is None) == (self.overpass is None):
-            raise ValueError("sources have one of osm (a file) and overpass")
-        return self
-
-
-class HeldBack(Part):
-    """What no model is trained on, so that figures and thresholds are honest."""
-
-    share: Annotated[float, Field(ge=0, le=0.9)] = 0.15
-    """Share of the tiles (of whole cells, where there are ten or more) that is held back."""
-
-    seed: int = 0
-    """Chooses them."""
-
-    file: Path | None = None
-    """Instead of a share: polygons; tiles that touch them are held back."""
-
-    layer: str | None = None
-
-
-class Labels(Part):
-    """How OSM becomes labels."""
-
-    widths: Mapping[str, Annotated[float, Field(gt=0)]] = {}
-    """Metres by highway class, such as {residential = 6}; `default` is for all others."""
-
-    width_tags: bool = True
-    """Whether the tags `width` and `lanes` come before the table."""
-
-    guard_m: Annotated[float, Field(ge=0)] = 1.0
-    """Width of the unknown band along the edge of what is drawn; 0 for none."""
-
-
-class Truth(Part):
-    """A file that is known to be right, for figures only; nothing is trained on it."""
-
-    file: Path
-
-    roads: str | None = "roads"
-    """Its layer of road lines, with a column `width_m` if it has one; empty for none."""
-
-    buildings: str | None = "buildings"
-    """Its layer of building polygons; empty for none."""
-
-
-class Refine(Part):
-    """How labels are made better, round by round."""
-
-    rounds: Annotated[int, Field(ge=0, le=9)] = 1
-    """How often labels are refined and a model trained on them."""
-
-    hidden: Annotated[float, Field(gt=0, le=0.5)] = 0.12
-    """Share of the mapped objects that is hidden from training, to set the threshold by."""
-
-    seed: int = 0
-    """Chooses them."""
-
-
-class Trace(Part):
-    """How scores become roads and buildings; sizes are on the ground."""
-
-    min_building_m2: Annotated[float, Field(ge=0)] = 15.0
-    min_road_m: Annotated[float, Field(ge=0)] = 30.0
+from .parts import (
+    Boundary,
+    GridPart,
+    HeldBack,
+    Labels,
+    Name,
+    Part,
+    Polygons,
+    Refine,
+    Sources,
+    Trace,
+    Truth,
+)
 
 
 class Region(Part):
     """A named area to map."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+    name: Name
     """Names the folder data/NAME."""
 
     sources: Sources
@@ -198,23 +56,55 @@ class Region(Part):
     refine: Refine = Refine()
     trace: Trace = Trace()
 
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if len(set(self.classes)) < len(self.classes):
+            raise ValueError(f"classes are different ones, got {list(self.classes)}")
+        if self.recipe.crop > self.grid.tile:
+            raise ValueError(
+                f"recipe.crop is at most grid.tile, got {self.recipe.crop} and {self.grid.tile}"
+            )
+        return self
+
 
 def read_region(path: Path) -> Region:
     """The region of a TOML file, its paths made absolute; MappingError that names what is wrong."""
     try:
-        told = tomllib.loads(path.read_text())
+        return region_of(path.read_text(encoding="utf-8"), path)
     except OSError as problem:
         raise MappingError(
             f"{path} cannot be read ({problem.strerror}); wanted a region file, "
             "such as regions/demo.toml"
         ) from problem
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+    except UnicodeDecodeError as problem:
         raise MappingError(f"{path} is no TOML ({problem})") from problem
+
+
+def region_of(text: str, path: Path) -> Region:
+    """The region that `read_region` would find, if this text stood in the file."""
     try:
-        region = Region.model_validate({"name": path.stem, **told})
+        region = Region.model_validate({"name": path.stem, **tomllib.loads(text)})
+    except tomllib.TOMLDecodeError as problem:
+        raise MappingError(f"{path} is no TOML ({problem})") from problem
     except ValidationError as problem:
         raise MappingError(f"{path}: {_sentence(problem)}") from problem
-    return _absolute(region, path.parent.resolve())
+    try:
+        return _absolute(region, path.parent.resolve())
+    except TilingError as problem:
+        raise MappingError(f"{path}: sources.imagery: {problem}") from problem
+
+
+def files_of(region: Region) -> Iterator[tuple[str, Path]]:
+    """The files that a region names, imagery apart, each with its key."""
+
+    def within(key: str, part: Any) -> Iterator[tuple[str, Path]]:
+        if isinstance(part, Path):
+            yield key, part
+        elif isinstance(part, Part | Mapping):
+            for name, value in part.items() if isinstance(part, Mapping) else part:
+                yield from within(f"{key}.{name}".lstrip("."), value)
+
+    return within("", region)
 
 
 def _sentence(problem: ValidationError) -> str:
@@ -229,7 +119,9 @@ def _sentence(problem: ValidationError) -> str:
         meant = f"did you mean {nearest[0]!r}?" if nearest else ""
         return f"unknown key {'.'.join(place)!r}; {meant} Known here: {', '.join(sorted(known))}"
     where = f"{'.'.join(place)}: " if place else ""
-    return f"{where}{fault['msg'].removeprefix('Value error, ')}, got {_short(fault['input'])}"
+    if fault["type"] == "value_error":  # our own sentence says what was found
+        return f"{where}{fault['msg'].removeprefix('Value error, ')}"
+    return f"{where}{fault['msg']}, got {_short(fault['input'])}"
 
 
 def _short(value: object) -> str:
@@ -264,6 +156,6 @@ def _absolute(region: Region, folder: Path) -> Region:
         return part
 
     absolute: Region = at(region)
-    imagery = tuple(str(folder / source) for source in region.sources.imagery)
+    imagery = tuple(rooted(source, folder) for source in region.sources.imagery)
     sources = absolute.sources.model_copy(update={"imagery": imagery})
     return absolute.model_copy(update={"sources": sources})

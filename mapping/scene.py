@@ -7,15 +7,14 @@ import numpy as np
 import rasterio
 from numpy.typing import NDArray
 
-from ..tiling.files import make_folder
 from ..tiling.grid import Cell, Window
 from ..tiling.imagery import footprint
 from ..tiling.layer import Layer, Pixels
 from ..tiling.scene import Scene, open_scene
 from ..tiling.scores import NODATA
 from .errors import MappingError
-from .export import Notice, export, layers_of
-from .prediction.predict import CACHE_bytes, grid_for, predict, scene_views
+from .export import FORMATS, Notice, export, layers_of
+from .prediction.predict import CACHE_bytes, check_output, grid_for, predict, scene_views
 from .prediction.scorer import Scorer, load_scorer
 from .progress import Progress
 from .tracing.buildings import BuildingRecipe
@@ -40,13 +39,14 @@ def map_scene(
             f"{out} is neither a .gpkg nor a folder; wanted map.gpkg, "
             "or a folder for a GeoPackage, GeoParquet, FlatGeobuf and GeoJSON"
         )
+    folder = out.parent if out.suffix else out
     scene = open_scene(path)
     scorer = load_scorer(model, device)
     grid = grid_for(scene, scorer, progress.say, cell=CELL, tile=TILE)
-    folder = make_folder(out.parent if out.suffix else out)
+    check_output(folder / f"{out.stem}.gpkg", path)
     with (
         rasterio.Env(GDAL_CACHEMAX=CACHE_bytes),
-        tempfile.TemporaryDirectory(dir=folder, prefix=f".{out.stem}.") as work,
+        tempfile.TemporaryDirectory(dir=folder, prefix=".map.") as work,
     ):
         scores = Layer(Path(work) / "scores", grid, scorer.card.classes, nodata=NODATA).save()
         cells = _score(scene, scores, scorer, progress)
@@ -64,7 +64,7 @@ def map_scene(
             folder,
             out.stem,
             notice=Notice(imagery=path.name),
-            formats=("gpkg",) if out.suffix else ("gpkg", "parquet", "fgb", "geojson"),
+            formats=("gpkg",) if out.suffix else FORMATS,
         )
 
 

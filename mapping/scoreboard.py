@@ -17,9 +17,9 @@ from ..tiling.layer import Layer
 from ..tiling.values import UNKNOWN, YES
 from .errors import MappingError
 from .generations import ROOM
+from .parts import Truth
 from .products import map_thresholds
 from .rasters import label_rules, mapped_areas, nearby_features
-from .region import Truth
 from .scoring.burnt import labels_of
 from .scoring.features import read_features
 from .scoring.pixel_scores import PixelCounts, as_labels, pixel_counts

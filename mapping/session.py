@@ -63,6 +63,10 @@ class Settings:
                 known_crs(self.crs)
             except ValueError as problem:
                 raise MappingError(f"--crs: {problem}") from problem
+        if self.formats:
+            from .export import check_formats  # slow, and needed only where formats are told
+
+            check_formats(self.formats)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,24 +11,29 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import geopandas as gpd
 import shapely
 from shapely.geometry.base import BaseGeometry
 
 from ..models.held import hold_back, touching
 from ..tiling.catalogue import common_grid, find_scenes, order
 from ..tiling.files import written_beside
-from ..tiling.grid import Cell, Grid, Window, same_crs, short_crs, transformer
+from ..tiling.grid import Cell, Grid, Window, same_crs, short_crs
 from ..tiling.layer import Layer
 from ..tiling.mosaic import Mosaic, make_mosaic
 from ..tiling.scene import Scene
 from ..tiling.scores import NODATA
 from ..tiling.values import UNKNOWN
+from .areas import boundary_of, read_polygons
 from .errors import MappingError
-from .region import Boundary, Polygons, Region
+from .parts import Polygons
+from .region import Region, files_of
 
 LIBRARIES = ("orthotrace", "torch", "segmentation-models-pytorch", "rasterio", "shapely", "osmium")
 """Whose versions are kept with a result, since another one may change it."""
+
+
+FAR = 16
+"""A grid's pixels are at most this many times larger or smaller than the imagery's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +97,20 @@ class Site:
         return self.folder / "region.lock.json"
 
     def lock(self) -> dict[str, Any]:
-        """What the lock file says; empty before the first run."""
+        """What the lock file says; empty before the first run. MappingError for a damaged one."""
         if not self.lock_path.exists():
             return {}
-        told: dict[str, Any] = json.loads(self.lock_path.read_text())
-        return told
+        try:
+            told = json.loads(self.lock_path.read_text())
+            if isinstance(told, dict):
+                return told
+            problem: Exception | None = None
+        except (OSError, ValueError) as fault:
+            problem = fault
+        raise MappingError(
+            f"{self.lock_path} is damaged; wanted the lock file of a region: remove it and run "
+            "the region again"
+        ) from problem
 
     def write_lock(self, **told: Any) -> None:
         """Keep `told` in the lock file beside what stands there."""
@@ -108,22 +122,19 @@ class Site:
 def resolve(region: Region, data: Path) -> Site:
     """Find the region's scenes, grid and cells; nothing is written but the lock file.
 
-    `data` is the folder of all regions. MappingError or TilingError if the imagery, the boundary
-    and the grid do not make a region.
+    `data` is the folder of all regions. MappingError or TilingError if a file that the region
+    names is not there, and if the imagery, the boundary and the grid do not make a region.
     """
+    for key, file in files_of(region):
+        if not file.is_file():
+            raise MappingError(f"region {region.name}: {key} is {file}; wanted a file that exists")
     scenes = order(find_scenes(region.sources.imagery, Path()))
     grid = _grid(region, scenes)
     mosaic = make_mosaic(scenes, grid)
     footprints = [shapely.box(*scene.bounds_in(grid.crs)) for scene in scenes]
     folder = data / region.name
-    boundary = _boundary(region.boundary, grid.crs, footprints, folder)
+    boundary = boundary_of(region, grid.crs, shapely.union_all(footprints), folder)
     cells = _cells(grid, boundary, footprints)
-    if not cells:
-        raise MappingError(
-            f"region {region.name}: no imagery inside the boundary; the imagery spans "
-            f"{_extent(shapely.union_all(footprints), grid.crs)} and the boundary "
-            f"{_extent(boundary, grid.crs)} (west, south, east, north in degrees)"
-        )
     site = Site(region, folder, mosaic, boundary, cells)
     site.write_lock(
         grid=grid.to_dict(),
@@ -146,36 +157,15 @@ def versions() -> dict[str, str]:
     return {name: version(name) for name in LIBRARIES}
 
 
-def read_polygons(part: Polygons, crs: str) -> BaseGeometry:
-    """The union of a file's polygons, in `crs`; MappingError if it has none."""
-    try:
-        frame = gpd.read_file(part.file, layer=part.layer) if part.layer else _only_layer(part.file)
-    except (OSError, ValueError, RuntimeError) as problem:
-        raise MappingError(
-            f"{part.file} cannot be read ({problem}); wanted a file of polygons"
-            + (f" with a layer {part.layer!r}" if part.layer else "")
-        ) from problem
-    areas = frame[frame.geometry.geom_type.isin(["Polygon", "MultiPolygon"])]
-    if areas.empty or areas.crs is None:
-        raise MappingError(
-            f"{part.file} holds {len(areas)} polygons with CRS {areas.crs}; "
-            "wanted at least one polygon and a CRS"
-        )
-    joined: BaseGeometry = areas.to_crs(crs).union_all()
-    return joined
-
-
 def held_tiles(site: Site) -> frozenset[Window]:
     """The tiles of a region that no model is trained on."""
     told = site.region.held_back
     if told.file is not None:
-        area = read_polygons(Polygons(file=told.file, layer=told.layer), site.grid.crs)
+        around = shapely.union_all([_square(site.grid, cell) for cell in site.cells]).bounds
+        polygons = Polygons(file=told.file, layer=told.layer)
+        area = read_polygons(polygons, site.grid.crs, around)
         return touching(site.grid, site.cells, [area])
     return hold_back(site.grid, site.cells, told.share, told.seed)
-
-
-def _only_layer(file: Path) -> gpd.GeoDataFrame:
-    return gpd.read_parquet(file) if file.suffix == ".parquet" else gpd.read_file(file)
 
 
 def _grid(region: Region, scenes: Sequence[Scene]) -> Grid:
@@ -188,72 +178,38 @@ def _grid(region: Region, scenes: Sequence[Scene]) -> Grid:
             f"region {region.name}: grid.crs is {part.crs} and the imagery's is "
             f"{short_crs(found.crs)}, so grid.pixel must say how large a pixel is in {part.crs}"
         )
+    if part.pixel is not None:
+        _check_pixel(region.name, part.pixel, crs, scenes)
     pixel = found.pixel if part.pixel is None else (part.pixel, part.pixel)
     kept = same and pixel == found.pixel
     anchor = part.anchor or (found.anchor if kept else (0.0, 0.0))
     return Grid(found.crs if same else crs, pixel, anchor, part.cell, part.tile)
 
 
-def _boundary(
-    part: Boundary, crs: str, footprints: Sequence[BaseGeometry], folder: Path
-) -> BaseGeometry:
-    if part.file is not None:
-        return read_polygons(Polygons(file=part.file, layer=part.layer), crs)
-    if part.bbox is not None:
-        # Its sides bend in another CRS, so they get points to bend at.
-        sides = shapely.segmentize(shapely.box(*part.bbox), max(_spans(part.bbox)) / 32)
-        moved: BaseGeometry = gpd.GeoSeries([sides], crs=part.crs).to_crs(crs).iloc[0]
-        return moved
-    if part.place is not None:
-        return _place(part.place, crs, folder / "place.parquet")
-    return shapely.union_all(footprints)
-
-
-def _spans(bbox: tuple[float, float, float, float]) -> tuple[float, float]:
-    west, south, east, north = bbox
-    return east - west, north - south
-
-
-def _place(name: str, crs: str, kept: Path) -> BaseGeometry:
-    """The outline of a place; asked for once and then kept, so that it is the same next time."""
-    if not kept.exists() or gpd.read_parquet(kept)["place"].iloc[0] != name:
-        with written_beside(kept) as part:
-            _ask(name).to_parquet(part)
-    found: BaseGeometry = gpd.read_parquet(kept).to_crs(crs).union_all()
-    return found
-
-
-def _ask(name: str) -> gpd.GeoDataFrame:
-    import osmnx  # here, because it takes a second and only places need it
-
-    try:
-        return osmnx.geocode_to_gdf(name)[["geometry"]].assign(place=name)
-    except (OSError, ValueError, TypeError) as problem:
+def _check_pixel(name: str, pixel: float, crs: str, scenes: Sequence[Scene]) -> None:
+    """MappingError for a pixel that is far from all of the imagery's: a slip of the unit."""
+    spans = [(scene.bounds_in(crs), scene.width) for scene in scenes]
+    sizes = [(right - left) / width for (left, _, right, _), width in spans]
+    if not min(sizes) / FAR <= pixel <= max(sizes) * FAR:
         raise MappingError(
-            f"the place {name!r} was not found ({problem}); wanted a name that Nominatim knows "
-            "and a network, or a bbox or file instead"
-        ) from problem
+            f"region {name}: grid.pixel is {pixel:g} and the imagery's pixels are about "
+            f"{min(sizes):.3g} to {max(sizes):.3g} in units of {short_crs(crs)}; "
+            f"wanted at most {FAR} times more or less"
+        )
 
 
 def _cells(
     grid: Grid, boundary: BaseGeometry, footprints: Sequence[BaseGeometry]
 ) -> tuple[Cell, ...]:
     area = shapely.union_all([boundary.intersection(footprint) for footprint in footprints])
-    if area.is_empty or area.area == 0:
-        return ()
     shapely.prepare(area)
-    squares = ((cell, shapely.box(*grid.bounds(grid.window(cell)))) for cell in _around(grid, area))
+    near = grid.cells(grid.covering(area.bounds))
     # Touching at an edge alone shares no pixel.
-    return tuple(cell for cell, square in squares if area.intersection(square).area > 0)
+    return tuple(cell for cell in near if area.intersection(_square(grid, cell)).area > 0)
 
 
-def _around(grid: Grid, area: BaseGeometry) -> list[Cell]:
-    return grid.cells(grid.covering(area.bounds))
-
-
-def _extent(area: BaseGeometry, crs: str) -> str:
-    bounds = transformer(crs, "EPSG:4326").transform_bounds(*area.bounds)
-    return ", ".join(f"{degrees:.4f}" for degrees in bounds)
+def _square(grid: Grid, cell: Cell) -> BaseGeometry:
+    return shapely.box(*grid.bounds(grid.window(cell)))
 
 
 def stamp(told: Mapping[str, Any]) -> str:

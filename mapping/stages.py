@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..tiling.catalogue import find_scenes
+from ..tiling.catalogue import find_scenes, rooted
 from ..tiling.coverage import Coverage
 from ..tiling.files import file_identity, fingerprint, make_folder, written_beside
 from ..tiling.runner import runner
 from . import generations, products, rasters, results, show
 from .errors import CellsFailed, MappingError
+from .parts import region_name
 from .progress import Progress
-from .region import read_region
+from .region import read_region, region_of
 from .session import Session, Settings, Verb
 from .site import Site, resolve
 
@@ -158,6 +159,10 @@ def find_region(told: str, data: Path, regions: Path = Path("regions")) -> Path:
 def new_region(name: str, imagery: Sequence[str], osm: Path | None) -> Path:
     """Write regions/NAME.toml for a person's own imagery and extract; an older one is kept."""
     path = Path(name) if name.endswith(".toml") else Path("regions") / f"{name}.toml"
+    try:
+        region_name(path.stem if name.endswith(".toml") else name)
+    except ValueError as problem:
+        raise MappingError(str(problem)) from problem
     if path.exists():
         raise MappingError(f"{path} is there already; edit it, or choose another name")
     if not imagery or osm is None:
@@ -165,12 +170,21 @@ def new_region(name: str, imagery: Sequence[str], osm: Path | None) -> Path:
     if not osm.exists():
         raise MappingError(f"{osm} is not there")
     find_scenes(imagery, Path())  # what cannot be opened is said before anything is written
-    sources = ", ".join(json.dumps(str(Path(source).absolute())) for source in imagery)
+    sources = ", ".join(_toml(rooted(source, Path.cwd())) for source in imagery)
     text = (
         f"# A region of your own; all keys are in the manual, docs/regions.md.\n\n"
-        f"[sources]\nimagery = [{sources}]\nosm = {json.dumps(str(osm.absolute()))}\n"
+        f"[sources]\nimagery = [{sources}]\nosm = {_toml(str(osm.absolute()))}\n"
     )
+    region_of(text, path)  # before it is written
     with written_beside(path) as part:
-        part.write_text(text)
-    read_region(path)
+        part.write_text(text, encoding="utf-8")
     return path
+
+
+def _toml(path: str) -> str:
+    """A path as a string of TOML, which is UTF-8 and knows no surrogates."""
+    try:
+        path.encode()
+    except UnicodeEncodeError as problem:
+        raise MappingError(f"the name {path!r} is not in UTF-8; wanted it renamed") from problem
+    return json.dumps(path, ensure_ascii=False)

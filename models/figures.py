@@ -13,6 +13,7 @@ from ..tiling.grid import Window
 from ..tiling.layer import Layer
 from ..tiling.scores import LEVELS, to_bytes
 from .card import Card
+from .errors import ModelError
 from .losses import masked_loss
 from .samples import read_tile
 from .unet import normalise
@@ -105,7 +106,10 @@ def score_tiles(
 def tile_logits(
     net: nn.Module, card: Card, imagery: Layer, tile: Window, bf16: bool
 ) -> torch.Tensor:
-    """A network's answer for a tile, seen with the card's margin: (classes, H, W) on the CPU."""
+    """A network's answer for a tile, seen with the card's margin: (classes, H, W) on the CPU.
+
+    ModelError if it is not finite: so no such network is scored, drawn or kept.
+    """
     # The view's sides are made a multiple of 32, as the network wants them.
     margin = card.margin + (-(tile.width + 2 * card.margin) % 32) // 2
     view = tile.grown(margin)
@@ -116,6 +120,8 @@ def tile_logits(
     with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=bf16):
         logits_KHW = net(normalise(data, valid, card))[0]
     inner: torch.Tensor = logits_KHW[:, *tile.slices(view)].float().cpu()
+    if not torch.isfinite(inner).all():
+        raise ModelError("the network's answers are not finite; lower recipe.learning_rate")
     return inner
 
 

@@ -6,6 +6,7 @@ FOLDER/NAME.jsonl              what happened
 FOLDER/NAME.png                a tile as image, labels and scores
 """
 
+import math
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
@@ -22,6 +23,7 @@ from ..tiling.files import fingerprint, make_folder
 from ..tiling.grid import Window
 from ..tiling.layer import Layer
 from .card import Card
+from .errors import ModelError
 from .learner import Learner
 from .log import Report, log_to
 from .recipe import Recipe
@@ -144,7 +146,13 @@ def _figures_seconds(run: Training) -> float:
 def _step(run: Training, batch: Batch, steps: int) -> None:
     recipe = run.learner.recipe
     rate = learning_rate(run.done, steps, recipe.warmup, recipe.learning_rate)
-    run.losses.append(run.learner.step(batch, run.done, rate))
+    loss = run.learner.step(batch, run.done, rate)
+    if not math.isfinite(loss):
+        raise ModelError(
+            f"{run.path} cannot be trained: the loss is not finite at step {run.done}; "
+            f"lower recipe.learning_rate, which is {recipe.learning_rate:g}"
+        )
+    run.losses.append(loss)
     run.done += 1
     if run.done % _TELL_EVERY == 0:
         run.tell("step", values={"loss": fmean(run.losses), "learning_rate": rate})

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 import segmentation_models_pytorch as smp
+import timm
 import torch
 from torch import Tensor, nn
 
@@ -23,6 +24,18 @@ DECODER = (256, 128, 64, 32, 16)
 
 _PRIOR_LOGIT = -2.5
 """What an untrained model says of every pixel (8 %): classes are rare, so training starts there."""
+
+
+def known_encoder(name: str) -> str:
+    """The same name; ValueError if segmentation-models-pytorch knows no encoder of it."""
+    theirs = name.removeprefix("tu-")
+    known = name in smp.encoders.get_encoder_names() if theirs == name else timm.is_model(theirs)
+    if not known:
+        raise ValueError(
+            f"{name!r} is no encoder that segmentation-models-pytorch knows; "
+            f"wanted one such as {LITE0!r} or 'resnet18'"
+        )
+    return name
 
 
 def build_unet(card: Card, weights: Weights = "none", seed: int = 0) -> nn.Module:

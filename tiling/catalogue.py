@@ -1,6 +1,7 @@
 """Which image files there are, in which order they count, and the grid that most stand on."""
 
 import glob
+import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -19,10 +20,26 @@ def find_scenes(sources: Sequence[str | Path], root: Path) -> list[Scene]:
     Relative sources are seen from `root`. Sorted by path, each file once. TilingError for a source
     that finds nothing and for a file that is no usable image.
     """
-    found = {path.resolve(): path for source in sources for path in _files(root / source)}
+    found = {
+        path.resolve(): path for source in sources for path in _files(Path(rooted(source, root)))
+    }
     if not found:
         raise TilingError("no source of imagery is given; wanted files, folders or globs")
     return [open_scene(path) for path in sorted(found.values())]
+
+
+def rooted(source: str | Path, root: Path) -> str:
+    """A relative source as seen from `root`: what is a glob in it stays one, `root` is none.
+
+    A path that exists as it stands is no glob. TilingError for what can be no path.
+    """
+    told = str(source)
+    if not told or "\0" in told:
+        raise TilingError(f"a source of imagery is a file, folder or glob, got {told!r}")
+    path = root / told
+    if path.exists() or Path(told).is_absolute() or not glob.has_magic(told):
+        return str(path)
+    return os.path.join(glob.escape(str(root)), told)
 
 
 def order(scenes: Iterable[Scene]) -> list[Scene]:

@@ -5,7 +5,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .errors import StorageError
@@ -32,10 +32,11 @@ def written_beside(path: Path, check: Callable[[Path], None] = lambda part: None
 
     `check` opens the written file and raises if it is not whole. If anything fails, nothing of
     the new file is left and an older `path` stays as it was. The part keeps the suffix of
-    `path`, since writers choose their format by it. StorageError when the disk is full.
+    `path`, since writers choose their format by it. StorageError when the disk is full, and
+    before anything is done for a place where no file can be.
     """
-    make_folder(path.parent)
-    part = path.with_name(f".{path.stem}.part-{os.getpid()}{path.suffix}")
+    check_place(path)
+    part = _part(path)
     try:
         yield part
         check(part)
@@ -44,13 +45,41 @@ def written_beside(path: Path, check: Callable[[Path], None] = lambda part: None
         remove(part)  # what GDAL put beside it
     except BaseException as problem:
         full = is_full(path.parent, problem)
-        remove(part)
+        with suppress(OSError):  # the first fault is the one to say
+            remove(part)
         if full:
-            raise StorageError(
-                f"{path} could not be written: the disk that holds {path.parent} is full; "
-                "wanted more free space (what was finished before stays)"
-            ) from problem
+            raise _full(path) from problem
         raise
+
+
+def check_place(path: Path) -> None:
+    """StorageError unless a file can be written at `path`; its folder is made."""
+    make_folder(path.parent)
+    part = _part(path)
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        part.touch()
+        part.unlink()
+    except OSError as problem:
+        if is_full(path.parent, problem):
+            raise _full(path) from problem
+        raise StorageError(
+            f"{path} cannot be written ({problem.strerror}); wanted the name of a file "
+            "in a folder that can be written"
+        ) from problem
+
+
+def _part(path: Path) -> Path:
+    """The name beside `path`; never longer than a file's may be."""
+    return path.with_name(f".{fingerprint(path.name)}.part-{os.getpid()}{path.suffix}")
+
+
+def _full(path: Path) -> StorageError:
+    return StorageError(
+        f"{path} could not be written: the disk that holds {path.parent} is full; "
+        "wanted more free space (what was finished before stays)"
+    )
 
 
 def add_line(path: Path, line: str) -> None:
@@ -60,10 +89,7 @@ def add_line(path: Path, line: str) -> None:
             stream.write(line + "\n")
     except OSError as problem:
         if is_full(path.parent, problem):
-            raise StorageError(
-                f"{path} could not be added to: the disk that holds {path.parent} is full; "
-                "wanted more free space (what was finished before stays)"
-            ) from problem
+            raise _full(path) from problem
         raise
 
 
@@ -71,8 +97,8 @@ def is_full(folder: Path, problem: BaseException) -> bool:
     """Whether a failed write in `folder` is due to a full disk (GDAL does not say so itself)."""
     if isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT):
         return True
-    is_fault = isinstance(problem, Exception)
-    return is_fault and shutil.disk_usage(folder).free < _LITTLE
+    disk = shutil.disk_usage(folder)  # /proc has no size, so it is never full
+    return isinstance(problem, Exception) and 0 < disk.total and disk.free < _LITTLE
 
 
 def remove(path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Self
 from affine import Affine
 from odc.geo.geobox import GeoBox
 from pyproj import CRS, Geod, Transformer
-from pyproj.exceptions import CRSError
+from pyproj.exceptions import CRSError, ProjError
 
 from .errors import TilingError
 
@@ -249,14 +249,27 @@ def transformer(source: str, target: str) -> Transformer:
 
 @lru_cache(maxsize=64)
 def known_crs(told: str) -> str:
-    """The same text; ValueError if PROJ knows no CRS of it."""
+    """The same text; ValueError if it is no CRS of maps of Earth, in two dimensions."""
     try:
-        CRS.from_user_input(told)
+        found = CRS.from_user_input(told)
     except CRSError as problem:
         raise ValueError(
             f"{told!r} is no CRS that PROJ knows; wanted one such as EPSG:26918"
         ) from problem
+    if not maps_earth(found) or len(found.axis_info) != 2:
+        raise ValueError(
+            f"{told!r} ({found.name}) is no CRS of maps of Earth; wanted one such as EPSG:26918"
+        )
     return told
+
+
+def maps_earth(crs: CRS) -> bool:
+    """Whether a CRS gives places on Earth by two coordinates, with or without a height."""
+    try:
+        Transformer.from_crs(crs, "EPSG:4326")
+    except ProjError:
+        return False
+    return bool(crs.is_projected or crs.is_geographic)
 
 
 def same_crs(one: str, other: str) -> bool:

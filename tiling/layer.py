@@ -106,8 +106,9 @@ class Layer:
         return self.folder / f"{cell.name}.tif"
 
     def cells(self) -> list[Cell]:
-        """The cells that have a file, row by row."""
-        return sorted(Cell.parse(path.stem) for path in self.folder.glob("r*_c*.tif"))
+        """The cells that have a file, row by row; a file of another name is none of the layer's."""
+        found = map(_cell_of, self.folder.glob("r*_c*.tif"))
+        return sorted(cell for cell in found if cell is not None)
 
     def write(self, cell: Cell, pixels: Pixels, tags: Mapping[str, str] | None = None) -> Path:
         """Write a cell whole: beside its place, compared with `pixels`, renamed.
@@ -179,6 +180,14 @@ class Layer:
                 same = same and np.array_equal(source.dataset_mask() > 0, pixels.valid_HW)
         if not same:
             raise TilingError(f"{part} does not read back as it was written; is the disk whole?")
+
+
+def _cell_of(path: Path) -> Cell | None:
+    try:
+        cell = Cell.parse(path.stem)
+    except ValueError:
+        return None
+    return cell if cell.name == path.stem else None
 
 
 def write_geotiff(

@@ -16,6 +16,7 @@ import numpy as np
 import rasterio
 from numpy.typing import NDArray
 
+from ...tiling.files import check_place
 from ...tiling.grid import Cell, Grid, Window
 from ...tiling.imagery import Scene, SceneReader, footprint, open_scene, scene_grid
 from ...tiling.layer import Layer, Pixels
@@ -97,11 +98,17 @@ def score_scene(
     the model's size is resampled to it, which is said. Memory grows with the image's width alone.
     MappingError if the model does not fit the image, TilingError if the image is of no use.
     """
-    if out.exists() and out.samefile(path):
-        raise MappingError(f"{out} is the image itself; wanted another file for its scores")
+    check_output(out, path)
     with rasterio.Env(GDAL_CACHEMAX=CACHE_bytes):
         _score_scene(open_scene(path), load_scorer(model, device, flips), out, progress or Silent())
     return out
+
+
+def check_output(out: Path, image: Path) -> None:
+    """OrthoTraceError unless what is made of the image can be written to the file `out`."""
+    if out.exists() and image.exists() and out.samefile(image):
+        raise MappingError(f"{out} is the image itself; wanted another file for the result")
+    check_place(out)
 
 
 def _score_scene(scene: Scene, scorer: Scorer, out: Path, told: Progress) -> None:

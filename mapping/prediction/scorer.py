@@ -51,6 +51,9 @@ class Scorer:
     batch: int = 1
     """Views in one forward pass; always as many, so that a batch's size changes no score."""
 
+    path: Path = Path("the model")
+    """Its file, for messages."""
+
     identity: str = ""
     """Twelve digits of the model file's SHA-256."""
 
@@ -85,6 +88,7 @@ def _loaded(path: Path, changed: int, device: str | None, flips: bool | None) ->
         dtype=dtype,
         flips=wanted,
         batch=BATCHES.get(on.type, 1),
+        path=path,
         identity=hashlib.sha256(path.read_bytes()).hexdigest()[:12],
     )
 
@@ -95,7 +99,8 @@ def score_views(
     """Each view with its probabilities: K x height x width of its window, without the margin.
 
     In the order of `views`; None for a view without data, which costs no forward pass. The batch
-    is halved when memory ends, which is said. MappingError when even one view does not fit.
+    is halved when memory ends, which is said. MappingError when even one view does not fit, and
+    for a score that is no finite number.
     """
     size = scorer.batch
     for group in _groups(iter(views), scorer.batch):
@@ -156,7 +161,12 @@ def _forward(batch: Sequence[Pixels], scorer: Scorer, size: int) -> Scores:
         inner = slice(scorer.card.margin, scorer.card.margin + scorer.card.window)
         kept_NKHW = score_NKHW[: len(batch), :, inner, inner]
         found: Scores = kept_NKHW.to("cpu", torch.float32).contiguous().numpy()
-        return found
+    if not np.isfinite(found).all():
+        raise MappingError(
+            f"{scorer.path} gives scores that are no finite numbers; wanted a model whose training "
+            "went well"
+        )
+    return found
 
 
 def _probabilities(scorer: Scorer, image_NCHW: torch.Tensor) -> torch.Tensor:
