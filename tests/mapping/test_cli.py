@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -84,6 +85,32 @@ def test_codes_are_2_3_and_130(
         monkeypatch.setattr(stages, "run_to", ends_with(problem))
         assert cli.main(["train", "some.toml"]) == code
         assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_module_ends_with_the_commands_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["orthotrace", "trian"])
+    with pytest.raises(SystemExit) as end:
+        runpy.run_module("orthotrace", run_name="__main__")
+    assert end.value.code == 2
+
+
+def test_formats_and_crs_of_an_export_are_known_before_any_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for option, value, said in (
+        ("--format", "shp", "no export to shp; wanted some of gpkg"),
+        ("--crs", "EPSG:4978", "no CRS of maps of Earth"),
+        ("--crs", "IAU_2015:30100", "no CRS of maps of Earth"),
+    ):
+        assert said in refused(["export", "none", option, value, "--data", str(tmp_path)], capsys)
+
+
+@pytest.mark.parametrize("seed", ["-1", "99999999999999999999999"])
+def test_a_county_has_a_seed_in_bounds(
+    seed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["demo", "--seed", seed, "--data", str(tmp_path)]) == 2
+    assert "--seed" in capsys.readouterr().err and not list(tmp_path.iterdir())
 
 
 @pytest.fixture

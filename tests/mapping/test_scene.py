@@ -10,7 +10,7 @@ import rasterio
 import shapely
 import torch
 from orthotrace.mapping.cli import main
-from orthotrace.models.card import Card, Model, save_model
+from orthotrace.models.card import Card, Model, load_model, save_model
 from orthotrace.models.unet import build_unet
 from orthotrace.tiling.errors import TilingError
 from orthotrace.tiling.imagery import SceneReader, footprint, open_scene, scene_grid
@@ -163,6 +163,51 @@ def test_a_place_that_cannot_be_written_is_refused(
         out = parent / ("map.gpkg" if verb == "map" else "scores.tif")
         told = refused([verb, str(image), "--model", str(model()), "-o", str(out)], capsys)
         assert str(parent) in told
+
+
+def test_a_place_where_no_file_can_be_is_refused_before_any_work(
+    model: MakeModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image = write_image(tmp_path / "scene.tif", noise())
+    for verb, name in (("map", "map.gpkg"), ("predict", "scores.tif")):
+        for out in (tmp_path / name, tmp_path / ("x" * 251 + name)):
+            if len(out.name) < 255:
+                out.mkdir()
+            told = refused([verb, str(image), "--model", str(model()), "-o", str(out)], capsys)
+            assert f"{out} cannot be written" in told
+
+
+def test_an_image_that_is_not_there_is_said_whatever_the_output(
+    model: MakeModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = write_image(tmp_path / "old.tif", noise())
+    gone = tmp_path / "gone.tif"
+    told = refused(["predict", str(gone), "--model", str(model()), "-o", str(out)], capsys)
+    assert "gone.tif" in told
+
+
+def test_an_image_is_not_written_over(
+    model: MakeModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A GeoPackage may be an image, and a map's default name is the image's with .gpkg."""
+    image = write_image(tmp_path / "a.gpkg", noise(), driver="GPKG")
+    before = image.read_bytes()
+    assert "image itself" in refused(["map", str(image), "--model", str(model())], capsys)
+    assert image.read_bytes() == before
+
+
+def test_a_model_that_gives_no_numbers_is_one_sentence(
+    model: MakeModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image, path = write_image(tmp_path / "scene.tif", noise()), model()
+    found = load_model(path)
+    weights = dict(found.weights)
+    weights[next(iter(weights))].fill_(float("nan"))
+    save_model(path, Model(found.card, weights))
+    for verb, name in (("map", "map.gpkg"), ("predict", "scores.tif")):
+        out = tmp_path / name
+        told = refused([verb, str(image), "--model", str(path), "-o", str(out)], capsys)
+        assert f"{path} gives scores that are no finite numbers" in told and not out.exists()
 
 
 WORLDS = ("goes.tif", "world.byte.tif", "world.rgb.tif")

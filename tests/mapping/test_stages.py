@@ -1,6 +1,8 @@
 """The whole pipeline on a tiny county: what is done, what is left alone, and the same bytes."""
 
 import hashlib
+import os
+import re
 import shutil
 import tomllib
 from collections.abc import Callable, Mapping
@@ -21,6 +23,7 @@ from orthotrace.mapping.session import Settings, Verb
 from orthotrace.mapping.site import Site, resolve
 from orthotrace.mapping.stages import find_region, new_region, plan, run_to
 from orthotrace.models.card import load_model
+from orthotrace.tiling.catalogue import find_scenes
 from orthotrace.tiling.errors import TilingError
 from orthotrace.tiling.grid import Window
 from orthotrace.tiling.labels import burn
@@ -234,6 +237,42 @@ def test_a_boundary_without_imagery_says_both_extents(tiny: Write, tmp_path: Pat
         run("tile", tmp_path / "far.toml", tmp_path)
 
 
+@pytest.mark.parametrize("key", ["osm", "file", "truth", "held_back", "mapped"])
+def test_a_file_that_is_not_there_is_said_before_any_work(
+    tiny: Write, tmp_path: Path, key: str
+) -> None:
+    region = tiny()
+    text = region.read_text().replace("share = 0.1\n", "")
+    named = {
+        "osm": ("sources.osm", r'osm = ".*"', 'osm = "no"'),
+        "file": ("boundary.file", r'(\[boundary\]\n)file = ".*"', r'\1file = "no"'),
+        "truth": ("truth.file", r'(\[truth\]\n)file = ".*"', r'\1file = "no"'),
+        "held_back": ("held_back.file", r"(\[held_back\]\n)", r'\1file = "no"\n'),
+        "mapped": ("mapped.road.file", r"\Z", '[mapped.road]\nfile = "no"\n'),
+    }
+    wanted, pattern, instead = named[key]
+    region.write_text(re.sub(pattern, instead, text))
+    with pytest.raises(MappingError, match=f"{wanted} is .*no; wanted a file"):
+        run("tile", region, tmp_path / "data")
+    assert not list((tmp_path / "data").rglob("*"))
+
+
+@pytest.mark.parametrize("pixel", ["1e-6", "1e9"])
+def test_a_pixel_far_from_the_imagerys_is_said(tiny: Write, tmp_path: Path, pixel: str) -> None:
+    region = tiny()
+    region.write_text(region.read_text().replace("pixel = 1.0", f"pixel = {pixel}"))
+    with pytest.raises(MappingError, match=r"grid\.pixel is .* wanted at most 16 times"):
+        run("tile", region, tmp_path / "data")
+
+
+@pytest.mark.parametrize("text", ["", '{"gr', "[]", "\xff"])
+def test_a_damaged_lock_file_is_said(tiny: Write, tmp_path: Path, text: str) -> None:
+    site = resolve(read_region(tiny()), tmp_path)
+    site.lock_path.write_text(text, encoding="latin-1")
+    with pytest.raises(MappingError, match=r"region\.lock\.json is damaged.* remove it"):
+        run("tile", tiny(), tmp_path)
+
+
 def test_a_generation_that_the_region_has_not_is_said(tiny: Write, tmp_path: Path) -> None:
     with pytest.raises(MappingError, match=r"refine\.rounds"):
         run("train", tiny(), tmp_path, Settings(generation=5))
@@ -260,6 +299,35 @@ def test_a_new_region_is_written_once(
     assert read_region(path).sources.osm == county.osm
     with pytest.raises(MappingError, match="there already"):
         new_region("town", [scene], county.osm)
+
+
+@pytest.mark.parametrize("name", ["My Town", "../evil", "Town.toml", ""])
+def test_what_names_no_region_is_said_before_a_file_is_written(
+    county: County, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MappingError, match="is no name of a region; wanted small letters"):
+        new_region(name, [str(county.imagery[0])], county.osm)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_new_region_may_be_in_a_folder_of_any_name(
+    county: County, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / 'Karte [1] 😀 " ö'
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    shutil.copy(county.imagery[0], "a.tif")
+    shutil.copy(county.osm, "😀.osm.pbf")
+    region = read_region(new_region("town", ["*.tif"], Path("😀.osm.pbf")))
+    assert [scene.path for scene in find_scenes(region.sources.imagery, Path())] == [
+        folder / "a.tif"
+    ]
+    assert region.sources.osm == folder / "😀.osm.pbf"
+    shutil.copy("a.tif", b"bad\xff.tif")
+    with pytest.raises(MappingError, match="not in UTF-8"):
+        new_region("city", [os.fsdecode(b"bad\xff.tif")], Path("😀.osm.pbf"))
+    assert [path.name for path in Path("regions").iterdir()] == ["town.toml"]
 
 
 def test_a_new_region_that_is_refused_leaves_no_file(

@@ -12,6 +12,7 @@ import torch
 from matplotlib.image import imread
 from orthotrace.models.card import load_model
 from orthotrace.models.errors import ModelError
+from orthotrace.models.figures import score_tiles
 from orthotrace.models.held import hold_back
 from orthotrace.models.log import Event, Report
 from orthotrace.models.recipe import Recipe
@@ -185,3 +186,36 @@ def test_nothing_to_learn_leaves_nothing_behind(place: Place, tiny: Recipe, tmp_
             device="cpu",
         )
     assert list((tmp_path / "models").iterdir()) == []
+
+
+@pytest.mark.parametrize("rate", [1e30, 1e10])
+def test_a_training_that_diverges_is_one_sentence_and_leaves_no_model(
+    place: Place, tiny: Recipe, tmp_path: Path, rate: float
+) -> None:
+    """With nothing held back too: there no figures would tell."""
+    recipe = tiny.model_copy(update={"learning_rate": rate})  # more than a recipe may have
+    imagery, labels = place
+    with pytest.raises(ModelError, match=r"not finite.*lower recipe\.learning_rate"):
+        train(
+            imagery,
+            labels,
+            recipe,
+            path=tmp_path / "g0.safetensors",
+            held_back=lambda tile: False,
+            device="cpu",
+        )
+    assert not (tmp_path / "g0.safetensors").exists()
+
+
+def test_a_network_whose_answers_are_no_numbers_is_not_scored(
+    place: Place, tiny: Recipe, tmp_path: Path
+) -> None:
+    """After the last step no loss tells."""
+    run(place, tiny, tmp_path)
+    model = load_model(tmp_path / "g0.safetensors")
+    net = model_of(model, torch.device("cpu"))
+    next(net.parameters()).data.fill_(float("nan"))
+    imagery, labels = place
+    tile = next(iter(imagery.grid.window(imagery.cells()[0]).lattice(32)))
+    with pytest.raises(ModelError, match="not finite"):
+        score_tiles(net, model.card, imagery, labels, [tile], False)

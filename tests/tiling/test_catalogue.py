@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import rasterio
 from affine import Affine
-from orthotrace.tiling.catalogue import common_grid, find_scenes, order
+from orthotrace.tiling.catalogue import common_grid, find_scenes, order, rooted
 from orthotrace.tiling.errors import TilingError
 from orthotrace.tiling.imagery import open_scene
 from orthotrace.tiling.scene import Scene
@@ -57,6 +57,20 @@ def test_files_folders_and_globs_find_each_file_once(tmp_path: Path) -> None:
 def test_a_name_with_brackets_is_a_name(tmp_path: Path) -> None:
     image(tmp_path / "scene[1].tif")
     assert names(find_scenes(["scene[1].tif"], tmp_path)) == ["scene[1].tif"]
+
+
+@pytest.mark.parametrize("source", ["naip/*.tif", "**/a*.tif", "naip", "naip/a[1].tif"])
+def test_a_folder_with_brackets_is_no_glob(tmp_path: Path, source: str) -> None:
+    folder = tmp_path / "br [2022] x"
+    image(folder / "naip" / "a[1].tif")
+    assert names(find_scenes([source], folder)) == ["a[1].tif"]
+    assert names(find_scenes([rooted(source, folder)], Path())) == ["a[1].tif"]
+
+
+@pytest.mark.parametrize("source", ["", "a\0.tif", "**x"])
+def test_what_can_be_no_source_is_refused(tmp_path: Path, source: str) -> None:
+    with pytest.raises(TilingError):
+        find_scenes([source], tmp_path)
 
 
 @pytest.mark.parametrize("source", ["none", "none/*.tif", "empty"])

@@ -113,6 +113,42 @@ def test_a_full_disk_is_told_from_another_fault(
     assert not files.is_full(tmp_path, KeyboardInterrupt())
 
 
+def test_a_file_system_without_size_is_not_full() -> None:
+    if not Path("/proc/self").exists():
+        pytest.skip("needs Linux")
+    with pytest.raises(StorageError, match=r"/proc/x\.tif cannot be written"):
+        files.check_place(Path("/proc/x.tif"))
+
+
+@pytest.mark.parametrize("name", ["folder.tif", "x" * 256 + ".tif"])
+def test_a_place_where_no_file_can_be_is_said_before_the_work(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder.tif").mkdir()
+    with pytest.raises(StorageError, match=r"\.tif cannot be written \(.*\); wanted"):
+        with written_beside(tmp_path / name):
+            pytest.fail("the work was begun")
+    assert left(tmp_path) == ["folder.tif"]
+
+
+def test_a_name_as_long_as_may_be_is_written(tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 251 + ".tif")
+    with written_beside(path) as part:
+        part.write_text("whole")
+    assert left(tmp_path) == [path.name]
+
+
+@pytest.fixture
+def locked(small_disk: Path) -> Path:
+    """A folder that can only be read."""
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    return small_disk
+
+
+def test_a_place_that_can_only_be_read_is_said(locked: Path) -> None:
+    with pytest.raises(StorageError, match=r"new\.txt cannot be written \(Read-only file system"):
+        with written_beside(locked / "new.txt"):
+            pytest.fail("the work was begun")
+
+
 def test_a_folder_under_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "folder"):

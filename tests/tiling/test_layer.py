@@ -188,3 +188,12 @@ def test_a_torn_cell_is_an_error_and_never_zeros(tmp_path: Path) -> None:
         path.write_bytes(whole[:size])
         with pytest.raises(TilingError, match=rf"{path.name} cannot be read .* remove it"):
             layer.read(GRID.window(CELLS[0]))
+
+
+def test_a_file_of_another_name_is_no_cell(tmp_path: Path) -> None:
+    layer = Layer(tmp_path, Grid("EPSG:26986", (1.0, 1.0), cell=16, tile=16), ("red",))
+    for name in ("r1_cX.tif", "r1_c2.tif", "r000001_c000002 copy.tif"):
+        (tmp_path / name).touch()
+    assert layer.cells() == []
+    (tmp_path / "r000001_c000002.tif").touch()
+    assert layer.cells() == [Cell(1, 2)]
