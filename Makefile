@@ -21,7 +21,7 @@ demo: .venv/.installed  ## Make a small county, map it, open the map (minutes; n
 	$(BIN)/orthotrace demo $(ARGS)
 
 test: .venv/.installed-dev  ## All tests
-	$(BIN)/python -m pytest --numprocesses auto $(ARGS)
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
 
 $(VERBS): .venv/.installed
 	@test -n "$(REGION)" || { echo "make $@ needs a region: make $@ REGION=demo" >&2; exit 2; }

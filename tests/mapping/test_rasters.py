@@ -44,6 +44,9 @@ tile = 128
 
 [labels]
 guard_m = 0.0
+
+[recipe]
+crop = 64
 """
 
 

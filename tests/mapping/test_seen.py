@@ -75,7 +75,7 @@ def test_what_lies_beside_a_turned_scene_was_not_looked_at(tmp_path: Path) -> No
     region = tmp_path / "turned.toml"
     region.write_text(
         '[sources]\nimagery = ["turned.tif"]\nosm = "none.osm.pbf"\n'
-        f'[grid]\ncrs = "{GRID.crs}"\npixel = 1.0\ncell = 128\ntile = 64\n'
+        f'[grid]\ncrs = "{GRID.crs}"\npixel = 1.0\ncell = 128\ntile = 64\n[recipe]\ncrop = 64\n'
     )
     run_to("tile", region, tmp_path, Settings(), Silent())
     site = resolve(read_region(region), tmp_path)
