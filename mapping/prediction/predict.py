@@ -106,9 +106,9 @@ def score_scene(
 
 def check_output(out: Path, image: Path) -> None:
     """OrthoTraceError unless what is made of the image can be written to the file `out`."""
+    check_place(out)
     if out.exists() and image.exists() and out.samefile(image):
         raise MappingError(f"{out} is the image itself; wanted another file for the result")
-    check_place(out)
 
 
 def _score_scene(scene: Scene, scorer: Scorer, out: Path, told: Progress) -> None:

@@ -14,11 +14,11 @@ def test_a_recipe_survives_json() -> None:
     ("told", "said"),
     [
         ({"minuts": 5}, "minuts"),
-        ({"minutes": 0}, "greater than 0"),
+        ({"minutes": 0}, "greater than or equal to 0.1"),
         ({"minutes": None}, "minutes, or steps outright"),
         ({"crop": 100}, "multiple of 32"),
         ({"decoder": (1, 2, 3)}, "at least 4"),
-        ({"decoder": (8, 8, 8, 0)}, "greater than 0"),
+        ({"decoder": (8, 8, 8, 0)}, "greater than or equal to 1"),
         ({"window": 500}, "multiple of 32, got 500 \\+ 2 x 64"),
         ({"weights": "imagenet"}, "'imagenet-lite0' or 'none'"),
         ({"ema": 1.0}, "less than 1"),
