@@ -159,7 +159,7 @@ def readable(path: Path) -> Iterator[None]:
     """What fails in reading an image file becomes a TilingError that names it."""
     try:
         yield
-    except RasterioError as problem:
+    except (RasterioError, UnicodeEncodeError) as problem:  # a name that is not in UTF-8
         reason = problem.__cause__ or problem
         raise TilingError(
             f"{path} cannot be read ({reason}); wanted a whole image file and all it refers to"

@@ -324,9 +324,12 @@ def test_a_new_region_may_be_in_a_folder_of_any_name(
         folder / "a.tif"
     ]
     assert region.sources.osm == folder / "😀.osm.pbf"
-    shutil.copy("a.tif", b"bad\xff.tif")
+    bad = Path(os.fsdecode(b"bad\xff.tif"))
+    shutil.copy("a.tif", bad)
     with pytest.raises(MappingError, match="not in UTF-8"):
-        new_region("city", [os.fsdecode(b"bad\xff.tif")], Path("😀.osm.pbf"))
+        new_region("city", ["a.tif"], bad)
+    with pytest.raises(TilingError, match=r"tif cannot be read .*utf-8"):
+        new_region("city", [str(bad)], Path("😀.osm.pbf"))
     assert [path.name for path in Path("regions").iterdir()] == ["town.toml"]
 
 

@@ -8,7 +8,7 @@ from affine import Affine
 from hypothesis import given
 from hypothesis import strategies as st
 from orthotrace.tiling.errors import TilingError
-from orthotrace.tiling.grid import Cell, Grid, Window, same_crs, short_crs
+from orthotrace.tiling.grid import Cell, Grid, Window, known_crs, same_crs, short_crs
 from pyproj import CRS
 
 INDEX = st.integers(-5_000_000, 5_000_000)
@@ -176,3 +176,25 @@ def test_crs_are_compared_by_meaning() -> None:
     assert same_crs("EPSG:26918", CRS(26918).to_wkt())
     assert not same_crs("EPSG:26918", "EPSG:32618")
     assert short_crs(CRS(26918).to_wkt()) == "EPSG:26918"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "foo",
+        "EPSG:999999",
+        "EPSG:5703",
+        "EPSG:4978",
+        "EPSG:4979",
+        "IAU_2015:30100",
+        "EPSG:6347+5703",
+    ],
+)
+def test_what_is_no_crs_of_maps_of_earth_is_refused(told: str) -> None:
+    with pytest.raises(ValueError, match=r"is no CRS .*; wanted one such as EPSG:26918"):
+        known_crs(told)
+
+
+@pytest.mark.parametrize("told", ["EPSG:26918", "EPSG:4326", "ESRI:102003", "+proj=ortho +lat_0=0"])
+def test_a_crs_of_maps_of_earth_is_taken_as_told(told: str) -> None:
+    assert known_crs(told) == told
