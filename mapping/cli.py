@@ -9,8 +9,21 @@ import typer
 
 from .. import OrthoTraceError, __version__
 from .errors import CellsFailed, MappingError
+from .options import (
+    Cluster,
+    DataFolder,
+    Device,
+    Generation,
+    Minutes,
+    ModelFile,
+    RegionName,
+    Show,
+    Steps,
+    Target,
+    Workers,
+)
 from .progress import Progress
-from .session import Settings, Verb
+from .session import DEMO_MINUTES, Settings, Verb
 
 app = typer.Typer(
     name="orthotrace",
@@ -47,32 +60,6 @@ def _ended(code: int, why: str) -> int:
     return code
 
 
-# -- arguments that several verbs share ----------------------------------------------------
-
-RegionName = Annotated[
-    str, typer.Argument(metavar="REGION", help="A name (of regions/NAME.toml) or a region file.")
-]
-DataFolder = Annotated[Path, typer.Option("--data", help="The folder of all regions' files.")]
-Workers = Annotated[
-    int, typer.Option(min=1, help="Processes that share the cells; 1 is a plain loop.")
-]
-Cluster = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler, tcp://HOST:PORT.")
-]
-Device = Annotated[str | None, typer.Option(help="cuda, mps or cpu; else the best there is.")]
-Minutes = Annotated[
-    float | None,
-    typer.Option(min=0.1, help="Time for training; turned once, by a measurement, into steps."),
-]
-Steps = Annotated[int | None, typer.Option(min=1, help="Training steps outright, for a repeat.")]
-Generation = Annotated[
-    int | None, typer.Option(min=0, help="Of labels and model; 0 is OSM's own labels.")
-]
-ModelFile = Annotated[
-    Path, typer.Option("--model", "-m", help="A .safetensors file written by `train`.")
-]
-
-
 @app.callback(invoke_without_command=True)
 def _version(
     version: Annotated[bool, typer.Option("--version", help="The version, and no more.")] = False,
@@ -87,10 +74,12 @@ def demo(
     seed: Annotated[
         int, typer.Option(min=0, max=2**63 - 1, help="Another seed is another county.")
     ] = 0,
-    minutes: Annotated[float, typer.Option(min=0.1, help="Time for each of two trainings.")] = 1.5,
+    minutes: Annotated[
+        float, typer.Option(min=0.1, help="Time for each of two trainings.")
+    ] = DEMO_MINUTES,
     device: Device = None,
     data: DataFolder = Path("data"),
-    show: Annotated[bool, typer.Option("--open/--no-open", help="Open the map at the end.")] = True,
+    show: Show = True,
 ) -> None:
     """Make a small county, map it, and open the map: minutes, no network, no GPU.
 
@@ -173,10 +162,8 @@ def train(
 
 @app.command()
 def predict(
-    target: Annotated[str, typer.Argument(help="A GeoTIFF, or a region.")],
-    model: Annotated[
-        Path | None, typer.Option("--model", "-m", help="For a GeoTIFF: the model file.")
-    ] = None,
+    target: Target,
+    model: ModelFile = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="For a GeoTIFF: the scores to write.")
     ] = None,
@@ -233,10 +220,8 @@ def trace(
 
 @app.command(name="map")
 def map_(
-    target: Annotated[str, typer.Argument(help="A GeoTIFF, or a region.")],
-    model: Annotated[
-        Path | None, typer.Option("--model", "-m", help="For a GeoTIFF: the model file.")
-    ] = None,
+    target: Target,
+    model: ModelFile = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="For a GeoTIFF: a .gpkg, or a folder for all formats."),
@@ -305,7 +290,7 @@ def export(
 def view(
     region: RegionName,
     data: DataFolder = Path("data"),
-    show: Annotated[bool, typer.Option("--open/--no-open", help="Open it in a browser.")] = True,
+    show: Show = True,
 ) -> None:
     """Make the map page map/index.html, which needs no network, and open it."""
     page = _run("view", region, data, Settings())

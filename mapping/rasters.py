@@ -22,6 +22,7 @@ from ..tiling.overpass import read_overpass
 from ..tiling.runner import run_here
 from ..tiling.values import NO, UNKNOWN, YES
 from .areas import read_polygons
+from .errors import MappingError
 from .hidden import hide
 from .prediction.predict import CellJob, score_cell
 from .prediction.windows import all_seen
@@ -182,8 +183,16 @@ def nearby_features(
 
 
 def _widened(bounds: Bounds) -> Bounds:
-    """The bounds in degrees with room for a road that lies outside and reaches in."""
+    """The bounds in degrees with room for a road that lies outside and reaches in.
+
+    MappingError across the 180th meridian, where what lies west of east has no box.
+    """
     west, south, east, north = bounds
+    if west > east:
+        raise MappingError(
+            f"the region lies across the 180th meridian, from {west:.4f} to {east:.4f} degrees; "
+            "wanted two regions, one on each side"
+        )
     along, down = _room(bounds)
     return west - along, south - down, east + along, north + down
 

@@ -8,6 +8,7 @@ a journal beside the table, so that a run ended half-way has lost nothing; the n
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -140,8 +141,13 @@ def _read_table(path: Path) -> list[Record]:
 
 
 def _read_journal(path: Path) -> list[Record]:
-    """The journal's lines; the last one may be torn, if the run was ended while writing it."""
-    if not path.exists():
-        return []
-    lines = path.read_text().split("\n")
-    return [Record(**json.loads(line)) for line in lines[:-1]]
+    """The journal's lines; one that is torn is as if its cell had not been looked at.
+
+    The last one is, if the run was ended while writing it.
+    """
+    lines = path.read_text(errors="replace").split("\n") if path.exists() else []
+    records = []
+    for line in lines[:-1]:
+        with suppress(ValueError, TypeError):
+            records.append(Record(**json.loads(line)))
+    return records

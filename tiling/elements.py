@@ -157,7 +157,7 @@ def _told(path: Path) -> Iterator[None]:
         raise TilingError(f"{path} {found}; wanted an OSM extract such as county.osm.pbf")
     try:
         yield
-    except RuntimeError as problem:
+    except (RuntimeError, ValueError, osmium.InvalidLocationError) as problem:
         if "out of order" in str(problem):
             raise UnsortedError(
                 f"{path} is not sorted ({problem}); wanted nodes, ways, relations by id"

@@ -16,8 +16,9 @@ import numpy as np
 import pandas
 import pyogrio
 import shapely
+import shapely.errors
 from pyproj import Transformer
-from shapely import LineString, MultiLineString, MultiPolygon, Polygon
+from shapely import GeometryCollection, LineString, MultiLineString, MultiPolygon, Polygon
 
 from .elements import Bounds, Element, valid_polygon
 from .errors import TilingError
@@ -29,6 +30,9 @@ _ROAD_LAYER = re.compile(r"road|highway|street", re.IGNORECASE)
 _BUILDING_LAYER = re.compile(r"building|footprint", re.IGNORECASE)
 _HSTORE = re.compile(r'"((?:[^"\\]|\\.)*)"=>"((?:[^"\\]|\\.)*)"')
 _ID_COLUMNS = ("full_id", "@id", "feature_id", "osm_id", "osm_way_id", "osmid", "id")
+_TAGS = frozenset({"highway", "building", "tags", "other_tags"})
+"""Columns of which any one says what is a road or a building."""
+
 _NO_TAGS = frozenset(
     {*_ID_COLUMNS, "osm_type", "@type", "tags", "other_tags", "kind", "label", "width_m", "bbox"}
 )
@@ -40,18 +44,37 @@ def features(path: Path, bounds_wgs84: Bounds | None) -> Iterator[Element]:
 
     Only near `bounds_wgs84`, where the format has an index. A line without a `highway` in a
     layer of roads is `highway=road`, a polygon in a layer of buildings `building=yes`; a file of
-    one layer needs no name for it. TilingError for a file that cannot be read or has no CRS.
+    one layer needs no name for it. TilingError for a file that cannot be read or has no CRS, and
+    for one in which nothing says what is a road and what a building.
     """
+    understood = False
     for name, alone, frame in _layers(path, bounds_wgs84):
         if frame.crs is None:
             raise TilingError(f"{path} has no CRS (layer {name}); wanted one, such as EPSG:4326")
-        frame = frame.to_crs("EPSG:4326")
-        assumed = _assumed(name, alone, [str(column) for column in frame.columns])
-        geometries = frame.geometry.tolist()
-        rows = frame.drop(columns=frame.geometry.name).to_dict("records")
-        for number, (geometry, row) in enumerate(zip(geometries, rows, strict=True)):
-            if geometry is not None and not geometry.is_empty:
-                yield from _element(f"{name}/{number}", shapely.force_2d(geometry), row, assumed)
+        columns = [str(column) for column in frame.columns]
+        assumed = _assumed(name, alone, columns)
+        understood = understood or any(assumed) or bool(_TAGS & {*columns})
+        yield from _read(path, lambda frame=frame, told=(name, assumed): _rows(frame, *told))
+    if not understood:
+        raise TilingError(
+            f"{path} does not say what is a road or a building; wanted a column `highway`, "
+            "`building` or `tags`, or layers called roads and buildings"
+        )
+
+
+def _rows(frame: Any, name: str, assumed: tuple[str | None, str | None]) -> list[Element]:
+    """The elements of one layer's frame; ValueError for what is none."""
+    frame = frame.to_crs("EPSG:4326")
+    geometries = frame.geometry.tolist()
+    if not np.isfinite(shapely.get_coordinates(geometries)).all():
+        raise ValueError(f"a coordinate of the layer {name} is no finite number")
+    rows = frame.drop(columns=frame.geometry.name).to_dict("records")
+    return [
+        element
+        for number, (geometry, row) in enumerate(zip(geometries, rows, strict=True))
+        if geometry is not None and not geometry.is_empty
+        for element in _element(f"{name}/{number}", shapely.force_2d(geometry), row, assumed)
+    ]
 
 
 def extent(path: Path) -> Bounds | None:
@@ -60,16 +83,20 @@ def extent(path: Path) -> Bounds | None:
         raise TilingError(f"{path} is no file; wanted an OSM extract such as county.gpkg")
     if path.suffix == ".parquet":
         return None
-    boxes = []
-    for name, _ in _read(path, lambda: pyogrio.list_layers(path)):
-        info = pyogrio.read_info(path, layer=name, force_total_bounds=True)
-        if info["crs"] and info["total_bounds"] is not None and info["features"]:
-            to_degrees = Transformer.from_crs(info["crs"], "EPSG:4326", always_xy=True)
-            boxes.append(to_degrees.transform_bounds(*info["total_bounds"]))
+    boxes: list[Bounds] = _read(path, lambda: list(_boxes(path)))
     if not boxes:
         return None
     left, bottom, right, top = zip(*boxes, strict=True)
     return min(left), min(bottom), max(right), max(top)
+
+
+def _boxes(path: Path) -> Iterator[Bounds]:
+    """The bounds in degrees of each layer that tells them."""
+    for name, _ in pyogrio.list_layers(path):
+        info = pyogrio.read_info(path, layer=name, force_total_bounds=True)
+        if info["crs"] and info["total_bounds"] is not None and info["features"]:
+            to_degrees = Transformer.from_crs(info["crs"], "EPSG:4326", always_xy=True)
+            yield to_degrees.transform_bounds(*info["total_bounds"])
 
 
 def _layers(path: Path, bounds: Bounds | None) -> Iterator[tuple[str, bool, Any]]:
@@ -81,21 +108,24 @@ def _layers(path: Path, bounds: Bounds | None) -> Iterator[tuple[str, bool, Any]
     for name in names:
         if not _matters(name, names):
             continue
-        crs = _read(path, lambda name=name: pyogrio.read_info(path, layer=name))["crs"]
-        box = None
-        if bounds is not None and crs is not None:
-            box = Transformer.from_crs("EPSG:4326", crs, always_xy=True).transform_bounds(*bounds)
-        frame = _read(
-            path, lambda name=name, box=box: pyogrio.read_dataframe(path, layer=name, bbox=box)
-        )
+        frame = _read(path, lambda name=name: _frame(path, name, bounds))
         yield name, len(names) == 1, frame
 
 
+def _frame(path: Path, layer: str, bounds: Bounds | None) -> Any:
+    """A layer, of what is near the bounds (degrees) alone where the format has an index."""
+    crs = pyogrio.read_info(path, layer=layer)["crs"]
+    box = None
+    if bounds is not None and crs is not None:
+        box = Transformer.from_crs("EPSG:4326", crs, always_xy=True).transform_bounds(*bounds)
+    return pyogrio.read_dataframe(path, layer=layer, bbox=box)
+
+
 def _read(path: Path, read: Any) -> Any:
-    """What `read` gives; the libraries' errors (RuntimeError, ValueError, OSError) as ours."""
+    """What `read` gives; the libraries' errors as ours."""
     try:
         return read()
-    except (RuntimeError, ValueError, OSError) as problem:
+    except (RuntimeError, ValueError, OSError, shapely.errors.GEOSException) as problem:
         raise TilingError(
             f"{path} cannot be read as a vector file ({problem}); "
             f"wanted a whole one of {', '.join(VECTOR_SUFFIXES)}"
@@ -112,7 +142,7 @@ def _matters(name: str, names: list[str]) -> bool:
 
 def _assumed(name: str, alone: bool, columns: list[str]) -> tuple[str | None, str | None]:
     """The `highway` of lines and `building` of polygons without a tag; None: left out."""
-    tagged = {"highway", "building", "tags", "other_tags"} & set(columns)
+    tagged = _TAGS & {*columns}
     nameless = alone and not tagged
     road = "highway" not in tagged and (nameless or _ROAD_LAYER.search(name) is not None)
     building = "building" not in tagged and (nameless or _BUILDING_LAYER.search(name) is not None)
@@ -136,6 +166,8 @@ def _element(
             tags.setdefault("area", "yes")  # whoever wrote a polygon took it for an area
         valid = valid_polygon(geometry)
         yield Element(osm_id, tags, valid, True, "" if valid is not None else "broken ring")
+    elif isinstance(geometry, GeometryCollection):
+        yield Element(osm_id, tags, None, "building" in tags, "neither a line nor an area")
 
 
 def _tags(row: Mapping[str, Any]) -> dict[str, str]:

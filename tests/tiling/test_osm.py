@@ -609,3 +609,75 @@ def test_real_extracts(
     assert told.roads.is_valid.all() and told.buildings.is_valid.all()
     assert not Counter(told.buildings.geom_type).keys() - {"Polygon", "MultiPolygon"}
     assert set(told.roads["label"]) | set(told.buildings["label"]) <= {"yes", "unknown"}
+
+
+ODD_XML = {
+    "a long value": '<way id="1"><nd ref="1"/><tag k="highway" v="{}"/></way>'.format("x" * 9000),
+    "no number": '<node id="abc" lat="1" lon="1"/>',
+    "a huge number": f'<node id="{"9" * 24}" lat="1" lon="1"/>',
+    "no latitude": '<node id="1" lat="nan" lon="1"/>',
+    "off the Earth": '<node id="1" lat="1e10" lon="1"/>',
+    "no time": '<node id="1" lat="1" lon="1" timestamp="yesterday"/>',
+}
+
+
+@pytest.mark.parametrize("odd", ODD_XML)
+def test_xml_that_osm_cannot_hold_is_one_sentence(tmp_path: Path, odd: str) -> None:
+    path = tmp_path / "a.osm"
+    path.write_text(f'<osm version="0.6">{ODD_XML[odd]}</osm>')
+    with pytest.raises(TilingError) as caught:
+        read_osm(path)
+    assert str(caught.value).startswith(str(path)) and "\n" not in str(caught.value)
+
+
+def geojson(path: Path, geometry: dict[str, Any], **properties: Any) -> Path:
+    feature = {"type": "Feature", "geometry": geometry, "properties": properties}
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": [feature]}))
+    return path
+
+
+LINE = {"type": "LineString", "coordinates": [[25.0, 60.0], [25.001, 60.0]]}
+
+
+@pytest.mark.parametrize(
+    ("geometry", "tags"),
+    [
+        (LINE, {"tags": "{hello"}),
+        (LINE, {"tags": '["a", "b"]'}),
+        ({"type": "LineString", "coordinates": [[25.0, 60.0]]}, {"highway": "primary"}),
+    ],
+)
+def test_a_vector_file_of_nonsense_is_one_sentence_or_nothing(
+    tmp_path: Path, geometry: dict[str, Any], tags: dict[str, str]
+) -> None:
+    path = geojson(tmp_path / "a.geojson", geometry, **tags)
+    with pytest.raises(TilingError) as caught:
+        read_osm(path)
+    assert str(caught.value).startswith(str(path)) and "\n" not in str(caught.value)
+
+
+def test_a_file_that_says_nothing_of_roads_and_buildings_is_refused(tmp_path: Path) -> None:
+    """It would be read as "nothing is there", and all ground as neither."""
+    path = tmp_path / "a.gpkg"
+    line, area = shapely.LineString(LINE["coordinates"]), box(25, 60, 25.001, 60.001)
+    for name, shape in (("foo", line), ("bar", area)):
+        frame = geopandas.GeoDataFrame({"x": [1]}, geometry=[shape], crs="EPSG:4326")
+        frame.to_file(path, layer=name)
+    for bounds in (None, (24.9, 59.9, 25.1, 60.1)):
+        with pytest.raises(TilingError, match="does not say what is a road or a building"):
+            read_osm(path, bounds)
+
+
+def test_a_road_without_a_place_is_refused(tmp_path: Path) -> None:
+    frame = geopandas.GeoDataFrame(
+        {"highway": ["primary"]}, geometry=[shapely.LineString([(1, 1), (2, np.nan)])], crs=4326
+    )
+    frame.to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(TilingError, match=r"a\.parquet .* is no finite number"):
+        read_osm(tmp_path / "a.parquet")
+
+
+def test_a_building_in_a_collection_is_counted(tmp_path: Path) -> None:
+    whole = {"type": "GeometryCollection", "geometries": [LINE]}
+    told = read_osm(geojson(tmp_path / "a.geojson", whole, building="yes"))
+    assert told.dropped == {"building: neither a line nor an area": 1}
