@@ -71,6 +71,7 @@ rounds = 0
 [recipe]
 minutes = {minutes}
 seed = {seed}
+flips = true
 {more}
 """
 

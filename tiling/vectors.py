@@ -127,7 +127,7 @@ def _read(path: Path, read: Any) -> Any:
         return read()
     except (RuntimeError, ValueError, OSError, shapely.errors.GEOSException) as problem:
         raise TilingError(
-            f"{path} cannot be read as a vector file ({problem}); "
+            f"{path} cannot be read as a vector file ({' '.join(str(problem).split())}); "
             f"wanted a whole one of {', '.join(VECTOR_SUFFIXES)}"
         ) from problem
 
