@@ -32,6 +32,7 @@ from orthotrace.mapping.session import Settings
 from orthotrace.mapping.site import resolve
 from orthotrace.mapping.stages import run_to
 from orthotrace.models.card import load_model
+from PIL import Image
 
 CITY, SUBURB = "23429020_15_west", "23429155_15"
 WEST = 500
@@ -164,7 +165,21 @@ def building_test(folder: Path, model: Path, work: Path) -> PixelCounts:
     labels = found(image, model, work, "building")
     with rasterio.open(folder / "building_masks" / image.name) as source:
         truth_HW = source.read(1)
+    draw(image, labels[:, WEST:], truth_HW[:, WEST:], work / "building.png")
     return pixel_counts(labels[:, WEST:], truth_HW[:, WEST:])
+
+
+def draw(image: Path, found_HW: np.ndarray, truth_HW: np.ndarray, path: Path) -> None:
+    """The east of an image beside itself with what was found (green), missed (red), or is not
+    there (blue)."""
+    with rasterio.open(image) as source:
+        plain_HWC = source.read()[:, :, WEST:].transpose(1, 2, 0)
+    drawn_HWC = plain_HWC // 2
+    yes_HW, is_HW = found_HW == 1, truth_HW == 1
+    for band, what_HW in enumerate((is_HW & ~yes_HW, is_HW & yes_HW, yes_HW & (truth_HW == 0))):
+        drawn_HWC[what_HW, band] = 255
+    Image.fromarray(np.hstack([plain_HWC, drawn_HWC])).save(path)
+    print(f"picture: {path}")
 
 
 def found(image: Path, model: Path, work: Path, name: str) -> np.ndarray:
