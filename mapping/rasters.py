@@ -172,6 +172,12 @@ def import_osm(site: Site, session: Session) -> None:
         f"OSM of {extract.snapshot or 'an unknown day'}: {len(extract.roads)} roads, "
         f"{len(extract.buildings)} buildings; {sum(dropped.values())} left out"
     )
+    for name, frame in FRAMES.items():
+        if name in site.region.classes and getattr(extract, frame).empty:
+            session.progress.say(
+                f"OSM has no {frame} here, so all that is mapped counts as none: "
+                f"if that is not so, leave {name} out of classes or tell [mapped.{name}]"
+            )
 
 
 def nearby_features(

@@ -101,7 +101,8 @@ def _learn(run: Training) -> None:
         run.budget = budget_of_steps(steps, recipe.evaluations, recipe.warmup)
         save(run)  # a run that is ended from here on goes on with this number, not a new one
     steps, figures = run.budget.steps, run.budget.figures
-    run.tell("budget", f"{steps} steps")
+    few = ": too few for the learning rate to rise and fall, so give it more time"
+    run.tell("budget", f"{steps} steps{few if steps <= 2 * recipe.warmup else ''}")
     if run.done >= steps and run.best is None:  # measuring took all the time there was
         early_figures(run)
         save(run)
@@ -200,7 +201,7 @@ def _sentence(run: Training, resumed: bool) -> str:
     index = run.samples.index
     left_out = "".join(f", {n} {why}" for why, n in index.left_out.items())
     again = f"; going on from step {run.done}" if resumed else ""
-    return (
-        f"training on {len(index.tiles)} tiles{left_out}; "
-        f"figures on {len(run.held.tiles)} held-back tiles{again}"
-    )
+    figures = f"figures on {len(run.held.tiles)} held-back tiles"
+    if not run.held.tiles:
+        figures = "no held-back tile with known labels, so no figures, and 0.5 for thresholds"
+    return f"training on {len(index.tiles)} tiles{left_out}; {figures}{again}"
