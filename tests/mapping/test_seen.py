@@ -72,6 +72,7 @@ def test_what_lies_beside_a_turned_scene_was_not_looked_at(tmp_path: Path) -> No
         tmp_path / "turned.tif", "w", crs=GRID.crs, transform=turned, **told
     ) as scene:
         scene.write(np.random.default_rng(0).integers(1, 255, (3, 200, 200), np.uint8))
+    (tmp_path / "none.osm.pbf").touch()
     region = tmp_path / "turned.toml"
     region.write_text(
         '[sources]\nimagery = ["turned.tif"]\nosm = "none.osm.pbf"\n'
