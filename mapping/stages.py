@@ -87,11 +87,11 @@ def run_to(
     """Bring a region up to date as far as the verb `last`; where its result is."""
     site = resolve(read_region(region_file), make_folder(data))
     # The labels that the last generation would be refined to train no model.
-    generations = site.generations - (1 if last == "refine" else 0)
-    if (settings.generation or 0) >= generations:
+    count = site.generations - (1 if last == "refine" else 0)
+    if (settings.generation or 0) >= count:
         raise MappingError(
             f"region {site.region.name} has {site.region.refine.rounds} rounds of refinement, so "
-            f"{last} knows {generations} generations, numbered from 0; got "
+            f"{last} knows {count} generations, numbered from 0; got "
             f"{settings.generation or 0}: raise refine.rounds in {region_file}"
         )
     result = site.folder

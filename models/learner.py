@@ -39,6 +39,7 @@ class Learner:
             logits = self.net(normalise(data, valid, self.card))
         loss = masked_loss(logits, labels, self.recipe.dice)
         self.optimizer.zero_grad()
+        # torch tells no type of it.
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         self._follow(number)

@@ -116,6 +116,7 @@ class Samples:
         data_CHW = light(pixels.data_CHW[:, *at], mean, std, self.jitter, random)
         parts = (data_CHW, pixels.valid_HW[at], labels_KHW[:, *at])
         view = int(random.integers(8))
+        # mypy sees a tuple of any length where there are three.
         return tuple(np.ascontiguousarray(dihedral(part, view)) for part in parts)  # type: ignore[return-value]
 
     def _aim(self, random: np.random.Generator) -> tuple[int, int | None]:

@@ -72,6 +72,7 @@ def build_unet(card: Card, weights: Weights = "none", seed: int = 0) -> nn.Modul
     nn.init.constant_(net.segmentation_head[0].bias, _PRIOR_LOGIT)
     if weights == "imagenet-lite0":
         _load_lite0(net.encoder, card)
+    # smp tells no types.
     return net.to(memory_format=torch.channels_last)  # type: ignore[no-any-return]
 
 

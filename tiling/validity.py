@@ -139,6 +139,7 @@ def _blank(
     blocks_HW = _holds(reduced_CHW, fill.values)
     for line_HW, edge_HW in zip(_sides(blocks_HW), edges, strict=True):
         line_HW |= _reduced(edge_HW, line_HW.shape)
+    # scikit-image tells no types.
     numbers_HW: NDArray[np.intp] = label(blocks_HW, connectivity=1)  # type: ignore[no-untyped-call]
     sizes_px = np.bincount(numbers_HW.ravel()) * (full[0] * full[1] / blocks_HW.size)
     at_edge, at_corner = np.zeros((2, len(sizes_px)), bool)

@@ -55,6 +55,7 @@ class Land:
     def _pixels(self, area: Polygon) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
         x, y = np.asarray(area.exterior.coords).T
         # scikit-image has no types here.
+        # scikit-image tells no types.
         rows, cols = pixels_of_polygon(  # type: ignore[no-untyped-call]
             y - 0.5, x - 0.5, self.taken_HW.shape
         )

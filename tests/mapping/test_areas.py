@@ -74,6 +74,7 @@ def no_number(folder: Path) -> Path:
     ],
 )
 def test_a_file_of_no_use_is_one_sentence(made: object, said: str, tmp_path: Path) -> None:
+    # The table of cases is of object, since it mixes makers and sentences.
     file = made(tmp_path)  # type: ignore[operator]
     with pytest.raises(MappingError) as problem:
         read_polygons(Polygons(file=file), UTM, NEAR)

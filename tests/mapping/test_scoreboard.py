@@ -137,6 +137,7 @@ def test_a_models_file_is_read_once_for_all_cells(
     monkeypatch.setattr(scoreboard, "map_thresholds", thresholds)
     monkeypatch.setattr(scoreboard, "held_tiles", lambda site: frozenset[Window]())
     monkeypatch.setattr(scoreboard, "label_rules", lambda site: jobs[0].rules)
+    # Stand-ins that have just what `count` asks for.
     session = Session(Settings(), run, Silent())  # type: ignore[arg-type]
     count(Place(), 1, jobs[0].map_file, session)  # type: ignore[arg-type]
     assert read == [0, 1]
