@@ -130,20 +130,23 @@ def predict(
 ) -> None:
     """Score all views and `put` what is kept of each, in order, in another thread than this.
 
-    `seen` runs in a thread of its own. Views without data are not put. `advance` is called once
-    for each view.
+    `seen` runs in a thread of its own. Views without data are put as nodata. `advance` is called
+    once for each view.
     """
 
-    def store(scored: tuple[View, NDArray[np.float32]]) -> None:
+    def store(scored: tuple[View, NDArray[np.float32] | None]) -> None:
         view, score_KHW = scored
+        if score_KHW is None:
+            shape = len(scorer.card.classes), *view.kept.shape
+            put(view.kept, np.full(shape, NODATA, np.uint8))
+            return
         stored_KHW = to_bytes(score_KHW[:, *view.kept.slices(view.window)])
         stored_KHW[:, ~view.valid_HW] = NODATA
         put(view.kept, stored_KHW)
 
     with closing(ahead(seen, _DEPTH)) as coming, behind(store, _DEPTH) as hand_over:
         for view, score_KHW in score_views(coming, scorer, say):
-            if score_KHW is not None:
-                hand_over((view, score_KHW))
+            hand_over((view, score_KHW))
             advance()
 
 

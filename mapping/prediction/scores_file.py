@@ -1,8 +1,9 @@
-"""A scores GeoTIFF of any size, written in one pass: windows go in, whole rows of blocks go out."""
+"""A scores GeoTIFF of any size, written in one pass: windows go in, whole blocks go out."""
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,54 +24,78 @@ Bytes = NDArray[np.uint8]
 
 
 class ScoresFile:
-    """Takes stored scores window by window; what no window covers is nodata.
+    """Takes stored scores window by window, until windows have covered it.
 
-    The blocks stand on the file's own corner and the windows on the grid's lattice, so rows of
-    blocks are held until the windows have passed them: two more than a window is high, at most.
+    The blocks stand on the file's own corner and the windows on the grid's lattice, so a block is
+    held until it is covered: while windows come row by row, that is one row of blocks.
     """
 
     def __init__(self, target: rasterio.io.DatasetWriter, area: Window) -> None:
         self._target, self._area = target, area
-        self._held: dict[int, Bytes] = {}
-        """Rows of blocks KHW by their number, those that a window has touched."""
-        self._written = 0
-        """How many rows of blocks are in the file."""
-        self.checksums: list[tuple[RasterWindow, int]] = []
+        # Seen from the file's corner, blocks are a lattice of their own.
+        self._file = Window(0, 0, *area.shape)
+        self._held: dict[Window, _Block] = {}
+        self._missing = area.height * area.width
+        """How many pixels no window has covered yet."""
+        self.checksum = 0
+        """Of all blocks that were written, in whatever order."""
 
     def put(self, window: Window, scores_KHW: Bytes) -> None:
-        """Take a window inside the area, its top no higher than that of the one before."""
-        first = (window.top - self._area.top) // BLOCK_px
-        self._write_before(first)
-        for number in range(first, -(-(window.bottom - self._area.top) // BLOCK_px)):
-            row = self._row(number)
-            part = window.overlap(row)
-            if part is not None:  # They always overlap; this tells the type checker.
-                if number not in self._held:
-                    self._held[number] = self._empty(row)
-                self._held[number][:, *part.slices(row)] = scores_KHW[:, *part.slices(window)]
+        """Take a window inside the area, which shares no pixel with those before."""
+        top, left = self._area.top, self._area.left
+        here = Window(
+            window.top - top, window.left - left, window.bottom - top, window.right - left
+        )
+        for square in here.lattice(BLOCK_px):
+            block = self._held.get(square) or self._hold(square)
+            part = here.overlap(block.window)
+            if part is None:  # The lattice gives none without; this tells the type checker.
+                continue
+            block.scores_KHW[:, *part.slices(block.window)] = scores_KHW[:, *part.slices(here)]
+            block.missing -= part.height * part.width
+            self._missing -= part.height * part.width
+            if not block.missing:
+                self._write(square)
 
     def finish(self) -> None:
-        """Write what is still held, and nodata down to the last row."""
-        self._write_before(-(-self._area.height // BLOCK_px))
+        """ValueError unless all was put."""
+        if self._missing:
+            raise ValueError(f"windows cover the whole file, got {self._missing} pixels without")
 
-    def _write_before(self, number: int) -> None:
-        while self._written < number:
-            row = self._row(self._written)
-            scores_KHW = self._held.pop(self._written, None)
-            if scores_KHW is None:
-                scores_KHW = self._empty(row)
-            at = RasterWindow.from_slices(*row.slices(self._area))
-            self._target.write(scores_KHW, window=at)
-            self.checksums.append((at, zlib.crc32(scores_KHW.data)))
-            self._written += 1
+    def _hold(self, square: Window) -> "_Block":
+        window = square.overlap(self._file)
+        if window is None:
+            raise ValueError(f"a window is inside {self._area}")
+        empty_KHW = np.full((self._target.count, *window.shape), NODATA, np.uint8)
+        self._held[square] = _Block(window, empty_KHW, window.height * window.width)
+        return self._held[square]
 
-    def _row(self, number: int) -> Window:
-        """A row of blocks, as a window of the grid."""
-        area, top = self._area, self._area.top + number * BLOCK_px
-        return Window(top, area.left, min(top + BLOCK_px, area.bottom), area.right)
+    def _write(self, square: Window) -> None:
+        block = self._held.pop(square)
+        self._target.write(block.scores_KHW, window=_raster_window(block.window))
+        self.checksum += _checksum(block.window, block.scores_KHW)
 
-    def _empty(self, row: Window) -> Bytes:
-        return np.full((self._target.count, *row.shape), NODATA, np.uint8)
+
+@dataclass(slots=True)
+class _Block:
+    """A block of the file in the making."""
+
+    window: Window
+    """Seen from the file's corner; cut off at the file's edges."""
+
+    scores_KHW: Bytes
+
+    missing: int
+    """How many of its pixels no window has covered yet."""
+
+
+def _checksum(block: Window, scores_KHW: Bytes) -> int:
+    """What changes with a block's bytes and its place, to be added up."""
+    return zlib.crc32(scores_KHW.tobytes(), hash((block.top, block.left)) & 0xFFFFFFFF)
+
+
+def _raster_window(window: Window) -> RasterWindow:
+    return RasterWindow.from_slices((window.top, window.bottom), (window.left, window.right))
 
 
 @contextmanager
@@ -81,15 +106,19 @@ def scores_file(
 
     MappingError if it does not read back as it was written.
     """
-    checksums: list[tuple[RasterWindow, int]] = []
+    written: list[ScoresFile] = []
 
     def check(part: Path) -> None:
         with rasterio.open(part) as found:
-            for at, wanted in checksums:
-                if zlib.crc32(found.read(window=at)) != wanted:
-                    raise MappingError(
-                        f"{path} does not read back as it was written; is the disk whole?"
-                    )
+            whole = Window(0, 0, *found.shape)
+            blocks = (square.overlap(whole) for square in whole.lattice(BLOCK_px))
+            read = sum(
+                _checksum(block, found.read(window=_raster_window(block)))
+                for block in blocks
+                if block is not None
+            )
+        if read != written[0].checksum:
+            raise MappingError(f"{path} does not read back as it was written; is the disk whole?")
 
     profile = {
         "driver": "GTiff",
@@ -115,4 +144,4 @@ def scores_file(
             file = ScoresFile(target, area)
             yield file
             file.finish()
-        checksums.extend(file.checksums)
+        written.append(file)

@@ -73,55 +73,56 @@ def all_seen(area: Window, side: int, margin: int) -> Window:
 def views(source: Source, area: Window, side: int, margin: int) -> Generator[View]:
     """The windows of `side` pixels over `area`, row by row, each seen with `margin` pixels more.
 
-    Each pixel is read once. Memory grows with the width of `area` alone, by `side` + 2 x `margin`
-    pixels a column.
+    Each pixel is read once. Memory grows with the width of `area` alone, by the 2 x `margin` rows
+    that two rows of windows both see.
     """
-    strip = _Strip(source, area, side, margin)
+    reader = _Reader(source, margin)
     for square in area.lattice(side):
         kept = square.overlap(area)
-        if kept is not None:  # The lattice gives none without; this tells the type checker.
-            yield strip.view(square, kept)
+        if kept is None:  # The lattice gives none without; this tells the type checker.
+            continue
+        seen = reader.read(square)
+        valid_HW = seen.valid_HW[kept.slices(square.grown(margin))]
+        yield View(square, kept, valid_HW, seen if valid_HW.any() else None)
 
 
-class _Strip:
-    """The rows that one row of windows sees; those that the next row sees too are kept."""
+class _Reader:
+    """Reads windows with their margins, row by row, and takes from memory what it has read."""
 
-    def __init__(self, source: Source, area: Window, side: int, margin: int) -> None:
+    def __init__(self, source: Source, margin: int) -> None:
         self._source, self._margin = source, margin
-        top, left = area.top // side * side, area.left // side * side
-        right = -(-area.right // side) * side
-        # It stands one row of windows too high, so that the first move reads all but the margin.
-        self._at = Window(top - side, left, top, right).grown(margin)
-        self._data_CHW = np.zeros((len(source.bands), *self._at.shape), source.dtype)
-        self._valid_HW = np.zeros(self._at.shape, bool)
-        self._read(top - margin, top + margin)
+        self._row = 0
+        self._left: Pixels | None = None
+        """What the next window of this row sees too: the last columns of the one before."""
+        self._above: dict[int, Pixels] = {}
+        """By a window's left edge, the last rows of the columns that it read itself."""
 
-    def view(self, square: Window, kept: Window) -> View:
-        """The view of a window in this row of windows or the next one down."""
-        if square.bottom + self._margin > self._at.bottom:
-            self._move_down(square.height)
-        valid_HW = self._valid_HW[kept.slices(self._at)].copy()
-        if not valid_HW.any():
-            return View(square, kept, valid_HW, None)
-        rows, cols = square.grown(self._margin).slices(self._at)
-        # Copied, since the strip's memory holds the next row later.
-        seen = Pixels(self._data_CHW[:, rows, cols].copy(), self._valid_HW[rows, cols].copy())
-        return View(square, kept, valid_HW, seen)
+    def read(self, square: Window) -> Pixels:
+        """The window and its margin; the one before stood to its left, or ended the row above."""
+        whole, shared = square.grown(self._margin), 2 * self._margin
+        if square.top != self._row:
+            self._row, self._left = square.top, None
+        left, above = self._left, self._above.pop(square.left, None)
+        own = self._source.read(
+            Window(
+                whole.top + (0 if above is None else shared),
+                whole.left + (0 if left is None else shared),
+                whole.bottom,
+                whole.right,
+            )
+        )
+        own = own if above is None else _joined(above, own, axis=-2)
+        seen = own if left is None else _joined(left, own, axis=-1)
+        if shared:
+            # A copy, since a part would keep the whole in memory until the next row.
+            foot = np.s_[..., -shared:, :]
+            self._above[square.left] = Pixels(own.data_CHW[foot].copy(), own.valid_HW[foot].copy())
+            side = np.s_[..., -shared:]
+            self._left = Pixels(seen.data_CHW[side], seen.valid_HW[side])
+        return seen
 
-    def _move_down(self, rows: int) -> None:
-        old, shared = self._at, 2 * self._margin
-        self._at = Window(old.top + rows, old.left, old.bottom + rows, old.right)
-        self._data_CHW[:, :shared] = self._data_CHW[:, rows : rows + shared]
-        self._valid_HW[:shared] = self._valid_HW[rows : rows + shared]
-        self._read(old.bottom, self._at.bottom)
 
-    def _read(self, top: int, bottom: int) -> None:
-        """Read these rows of the strip from the source, piece by piece."""
-        if top == bottom:  # without a margin nothing is shared
-            return
-        for left in range(self._at.left, self._at.right, _PIECE_px):
-            piece = Window(top, left, bottom, min(left + _PIECE_px, self._at.right))
-            rows, cols = piece.slices(self._at)
-            found = self._source.read(piece)
-            self._data_CHW[:, rows, cols] = found.data_CHW
-            self._valid_HW[rows, cols] = found.valid_HW
+def _joined(one: Pixels, other: Pixels, axis: int) -> Pixels:
+    """Two pieces, one below the other (axis -2) or to its right (-1)."""
+    data_CHW = np.concatenate([one.data_CHW, other.data_CHW], axis)
+    return Pixels(data_CHW, np.concatenate([one.valid_HW, other.valid_HW], axis))

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from orthotrace.mapping.prediction.windows import count_windows, views
+from orthotrace.mapping.prediction.windows import _Reader, count_windows, views
 from orthotrace.tiling.grid import Window
 from orthotrace.tiling.layer import Pixels
 
@@ -74,3 +74,15 @@ def test_each_pixel_is_read_once(area: Window, side: int, margin: int) -> None:
         times[window.slices(whole)] += 1
     assert times.max() == 1
     assert times[area.slices(whole)].min() == 1
+
+
+def test_memory_of_a_row_is_its_margins() -> None:
+    """What is kept from one row of windows for the next: 2 x margin rows, over the width."""
+    area, side, margin = Window(0, 0, 30, 400), 10, 2
+    reader = _Reader(Plain(), margin)
+    for square in area.lattice(side):
+        reader.read(square)
+    kept = [pixels.data_CHW for pixels in reader._above.values()]
+    assert sum(part.shape[2] for part in kept) == area.width + 2 * margin
+    assert {part.shape[1] for part in kept} == {2 * margin}
+    assert all(part.base is None for part in kept)
