@@ -26,16 +26,10 @@ from ..tiling.values import NO, UNKNOWN, YES
 from .export import Notice, export, layers_of
 from .hidden import hide
 from .products import compare_with_osm, imagery_dates, trace_features
-from .rasters import (
-    FRAMES,
-    hidden_rule,
-    label_rules,
-    mapped_areas,
-    nearby_features,
-)
+from .rasters import FRAMES, hidden_rule, label_rules, nearby_features
 from .screen import training_screen
 from .session import Session, Settings
-from .site import Site, held_tiles, stamp
+from .site import Site, held_tiles, mapped_areas, stamp
 from .sweep import fill
 from .tallies import thresholds
 

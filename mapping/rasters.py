@@ -21,13 +21,12 @@ from ..tiling.osm import load_extract, read_osm, save_extract
 from ..tiling.overpass import read_overpass
 from ..tiling.runner import run_here
 from ..tiling.values import NO, UNKNOWN, YES
-from .areas import read_polygons
 from .errors import MappingError
 from .hidden import hide
 from .prediction.predict import CellJob, score_cell
 from .prediction.windows import all_seen
 from .session import Session
-from .site import Site, stamp
+from .site import Site, mapped_areas, stamp
 from .sweep import fill
 
 FRAMES = {"road": "roads", "building": "buildings"}
@@ -224,19 +223,6 @@ def hidden_rule(site: Site) -> tuple[float, int]:
     """Share and seed of what is hidden; nothing where nothing is refined."""
     refine = site.region.refine
     return (refine.hidden if refine.rounds else 0.0), refine.seed
-
-
-def mapped_areas(site: Site) -> dict[str, BaseGeometry]:
-    """By class, where OSM is taken as complete: the boundary if the region does not say."""
-    told = site.region.mapped
-    return {
-        name: read_polygons(told[name], site.grid.crs, site.boundary.bounds).intersection(
-            site.boundary
-        )
-        if name in told
-        else site.boundary
-        for name in site.region.classes
-    }
 
 
 # -- scores --------------------------------------------------------------------------------

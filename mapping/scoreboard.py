@@ -19,13 +19,13 @@ from .errors import MappingError
 from .generations import ROOM
 from .parts import Truth
 from .products import map_thresholds
-from .rasters import label_rules, mapped_areas, nearby_features
+from .rasters import label_rules, nearby_features
 from .scoring.burnt import labels_of
 from .scoring.features import read_features
 from .scoring.pixel_scores import PixelCounts, as_labels, pixel_counts
 from .scoring.vector_scores import LineScores, ObjectScores, line_scores, object_scores
 from .session import Session
-from .site import Site, held_tiles
+from .site import Site, held_tiles, mapped_areas
 
 Labels = NDArray[np.uint8]
 

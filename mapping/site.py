@@ -131,7 +131,7 @@ def resolve(region: Region, data: Path) -> Site:
     scenes = order(find_scenes(region.sources.imagery, Path()))
     grid = _grid(region, scenes)
     mosaic = make_mosaic(scenes, grid)
-    footprints = [shapely.box(*scene.bounds_in(grid.crs)) for scene in scenes]
+    footprints = _footprints(scenes, grid.crs)
     folder = data / region.name
     boundary = boundary_of(region, grid.crs, shapely.union_all(footprints), folder)
     cells = _cells(grid, boundary, footprints)
@@ -165,7 +165,26 @@ def held_tiles(site: Site) -> frozenset[Window]:
         polygons = Polygons(file=told.file, layer=told.layer)
         area = read_polygons(polygons, site.grid.crs, around)
         return touching(site.grid, site.cells, [area])
-    return hold_back(site.grid, site.cells, told.share, told.seed)
+    mapped = shapely.union_all(list(mapped_areas(site).values()))
+    known = mapped.intersection(shapely.union_all(_footprints(site.mosaic.scenes, site.grid.crs)))
+    return hold_back(site.grid, site.cells, known, told.share, told.seed)
+
+
+def mapped_areas(site: Site) -> dict[str, BaseGeometry]:
+    """By class, where OSM is taken as complete: the boundary if the region does not say."""
+    told = site.region.mapped
+    return {
+        name: read_polygons(told[name], site.grid.crs, site.boundary.bounds).intersection(
+            site.boundary
+        )
+        if name in told
+        else site.boundary
+        for name in site.region.classes
+    }
+
+
+def _footprints(scenes: Sequence[Scene], crs: str) -> list[BaseGeometry]:
+    return [shapely.box(*scene.bounds_in(crs)) for scene in scenes]
 
 
 def _grid(region: Region, scenes: Sequence[Scene]) -> Grid:

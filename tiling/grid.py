@@ -141,6 +141,13 @@ class Grid:
                 f"a cell's side is a multiple of the tile's {self.tile}, got {self.cell}"
             )
 
+    def __str__(self) -> str:
+        (width, height), (x, y) = self.pixel, self.anchor
+        return (
+            f"{short_crs(self.crs)} (pixels of {width:g} x {height:g} from {x:g}, {y:g}; "
+            f"cells of {self.cell} px, tiles of {self.tile} px)"
+        )
+
     @classmethod
     def of_raster(cls, crs: str, transform: Affine, cell: int = 4096, tile: int = 512) -> Self:
         """The grid on whose lattice a north-up raster stands (`transform`: pixel to CRS)."""

@@ -23,7 +23,7 @@ from rasterio.errors import RasterioError
 from rasterio.windows import Window as RasterWindow
 
 from .errors import TilingError
-from .files import written_beside
+from .files import remove, written_beside
 from .grid import Cell, Grid, Window
 
 Array = NDArray[Any]
@@ -82,13 +82,18 @@ class Layer:
             ) from problem
 
     def save(self) -> Self:
-        """Write `layer.json`; TilingError if the folder holds a layer of another form."""
+        """Write `layer.json`; cells of other bands or another type are of no use and are removed.
+
+        TilingError if the folder holds a layer on another grid.
+        """
         if (self.folder / "layer.json").exists() and (found := Layer.open(self.folder)) != self:
-            raise TilingError(
-                f"{self.folder} already holds another layer ({found.bands} of {found.dtype}, "
-                f"{found.grid}); wanted {self.bands} of {self.dtype}, {self.grid}: "
-                "remove the folder, or change the region back"
-            )
+            if found.grid != self.grid:
+                raise TilingError(
+                    f"{self.folder} stands on the grid {found.grid}; wanted {self.grid}: "
+                    "remove the folder, or change the region back"
+                )
+            for path in (self.folder / "index.vrt", *map(found.path, found.cells())):
+                remove(path)
         told = {
             "grid": self.grid.to_dict(),
             "bands": list(self.bands),

@@ -17,10 +17,10 @@ import rasterio
 from orthotrace.mapping.county.make import County
 from orthotrace.mapping.errors import CellsFailed, MappingError
 from orthotrace.mapping.progress import Silent
-from orthotrace.mapping.rasters import label_rules, mapped_areas, nearby_features
+from orthotrace.mapping.rasters import label_rules, nearby_features
 from orthotrace.mapping.region import read_region
 from orthotrace.mapping.session import Settings, Verb
-from orthotrace.mapping.site import Site, resolve
+from orthotrace.mapping.site import Site, mapped_areas, resolve
 from orthotrace.mapping.stages import find_region, new_region, plan, run_to
 from orthotrace.models.card import load_model
 from orthotrace.tiling.catalogue import find_scenes
@@ -108,6 +108,18 @@ def test_a_changed_guard_or_width_makes_labels_stale_and_leaves_imagery_and_osm_
     assert (times(site, "imagery/r*.tif"), times(site, "osm/*.parquet")) == before
     changed = digests(site / "labels-g0")
     assert any(labels[name] != changed[name] for name in labels if name.endswith(".tif"))
+
+
+def test_other_classes_make_all_labels_anew(tiny: Write, tmp_path: Path) -> None:
+    region = tiny()
+    run("label", region, tmp_path / "changed")
+    region.write_text('classes = ["road"]' + region.read_text())
+    for folder in ("changed", "fresh"):
+        run("label", region, tmp_path / folder)
+    fresh, changed = (
+        digests(tmp_path / name / "tiny" / "labels-g0") for name in ("fresh", "changed")
+    )
+    assert fresh == changed and len(fresh) > 2
 
 
 def test_dask_gives_the_same_bytes(tiny: Write, tmp_path: Path) -> None:

@@ -20,8 +20,10 @@ from orthotrace.models.train import train
 from orthotrace.models.unet import model_of
 from orthotrace.tiling.grid import Window
 from orthotrace.tiling.layer import Layer
+from shapely import box
 
 Place = tuple[Layer, Layer]
+EVERYWHERE = box(-1e7, -1e7, 1e7, 1e7)
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +52,7 @@ def run(
         also(event)
 
     imagery, labels = place
-    held = hold_back(imagery.grid, imagery.cells(), 0.2, 0)
+    held = hold_back(imagery.grid, imagery.cells(), EVERYWHERE, 0.2, 0)
     train(
         imagery,
         labels,
@@ -142,7 +144,7 @@ def test_held_back_tiles_are_never_read_for_training(
     """Other pixels in them change the figures, and not one weight."""
     imagery, labels = place
     other = replace(imagery, folder=tmp_path / "imagery").save()
-    held = hold_back(imagery.grid, imagery.cells(), 0.2, 0)
+    held = hold_back(imagery.grid, imagery.cells(), EVERYWHERE, 0.2, 0)
     for cell in imagery.cells():
         pixels = imagery.read(imagery.grid.window(cell))
         for tile in held:

@@ -141,16 +141,24 @@ def test_tags_are_kept(tmp_path: Path) -> None:
         assert file.tags()["dates"] == "2016-06-20"
 
 
-def test_a_layer_of_another_form_is_refused(tmp_path: Path) -> None:
+def test_a_layer_on_another_grid_is_refused(tmp_path: Path) -> None:
     layer, _ = labels(tmp_path)
-    for other in (
-        Layer(tmp_path, GRID, ("road",), nodata=255),
-        Layer(tmp_path, GRID, layer.bands),
-        Layer(tmp_path, Grid("EPSG:26918", (0.6, 0.6), cell=64, tile=32), layer.bands, nodata=255),
-    ):
-        with pytest.raises(TilingError, match="already holds another layer"):
-            other.save()
-    assert Layer.open(tmp_path) == layer
+    other = Layer(tmp_path, Grid("EPSG:26918", (0.6, 0.6), cell=64, tile=32), layer.bands)
+    found = r"stands on the grid .*; wanted EPSG:26918 \(pixels of 0.6 x 0.6 from 0, 0; cells of 64"
+    with pytest.raises(TilingError, match=found):
+        other.save()
+    assert Layer.open(tmp_path) == layer and layer.cells()
+
+
+@pytest.mark.parametrize(("bands", "nodata"), [(("road",), 255), (("road", "building"), None)])
+def test_a_layer_of_other_bands_begins_anew(
+    tmp_path: Path, bands: tuple[str, ...], nodata: int | None
+) -> None:
+    layer, _ = labels(tmp_path)
+    layer.write_index()
+    other = Layer(tmp_path, GRID, bands, nodata=nodata).save()
+    assert Layer.open(tmp_path) == other
+    assert [path.name for path in tmp_path.iterdir()] == ["layer.json"]
 
 
 @pytest.mark.parametrize("text", [None, "", "{}", '{"grid": {}}', "[1]"])
