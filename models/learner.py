@@ -37,7 +37,7 @@ class Learner:
             group["lr"] = rate
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
             logits = self.net(normalise(data, valid, self.card))
-        loss = masked_loss(logits, labels, self.recipe.dice)
+        loss = masked_loss(logits, labels, self.recipe.jaccard)
         self.optimizer.zero_grad()
         # torch tells no type of it.
         loss.backward()  # type: ignore[no-untyped-call]

@@ -7,12 +7,14 @@ from torch.nn import functional as F
 from ..tiling.values import UNKNOWN, YES
 
 
-def masked_loss(logits_NKHW: Tensor, labels_NKHW: Tensor, dice: float = 1.0) -> Tensor:
-    """Cross entropy plus `dice` times the soft Dice loss, mean over the classes that are known.
+def masked_loss(logits_NKHW: Tensor, labels_NKHW: Tensor, jaccard: float = 1.0) -> Tensor:
+    """Cross entropy plus `jaccard` times the soft Jaccard loss, mean over the known classes.
 
-    Both are taken by class over all known pixels of the batch, so that a crop without roads does
-    not weigh as much as one full of them. Unknown pixels have a gradient of exactly zero; a class
-    that is unknown in the whole batch counts for nothing, and if all are, the loss is 0.
+    The latter is 1 - IoU with probabilities for pixels (Rahman and Wang 2016): what maps are
+    scored by. Both are taken by class over all known pixels of the batch, so that a crop without
+    roads does not weigh as much as one full of them. Unknown pixels have a gradient of exactly
+    zero; a class that is unknown in the whole batch counts for nothing, and if all are, the loss
+    is 0.
     """
     if logits_NKHW.shape != labels_NKHW.shape:
         raise ValueError(
@@ -31,7 +33,7 @@ def masked_loss(logits_NKHW: Tensor, labels_NKHW: Tensor, dice: float = 1.0) -> 
 
     found = torch.where(known, torch.sigmoid(logits), 0.0)
     both_K, sum_K = (found * truth).sum(over), (found + truth).sum(over)
-    dice_K = 1 - (2 * both_K + 1) / (sum_K + 1)
+    jaccard_K = 1 - (both_K + 1) / (sum_K - both_K + 1)
 
-    loss_K = torch.where(count_K > 0, entropy_K + dice * dice_K, 0.0)
+    loss_K = torch.where(count_K > 0, entropy_K + jaccard * jaccard_K, 0.0)
     return loss_K.sum() / (count_K > 0).sum().clamp(min=1)

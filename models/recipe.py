@@ -51,8 +51,8 @@ class Recipe(BaseModel):
     warmup: Annotated[int, Field(ge=1, le=10**6)] = 40
     """Steps over which the learning rate rises; then it falls as half a cosine to 1 % of itself."""
 
-    dice: Annotated[float, Field(ge=0, le=100)] = 1.0
-    """Weight of the Dice loss beside cross entropy."""
+    jaccard: Annotated[float, Field(ge=0, le=100)] = 1.0
+    """Weight of the Jaccard loss (1 - soft IoU) beside cross entropy."""
 
     aimed: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Share of the samples that hold at least one pixel of a class; the others fall anywhere."""

@@ -32,7 +32,7 @@ def test_it_is_what_a_loop_over_known_pixels_says(seed: int) -> None:
             p = 1 / (1 + math.exp(-logit))
             entropy -= math.log(p if label else 1 - p)
             both, total, count = both + p * label, total + p + label, count + 1
-        of_classes.append(entropy / count + 0.5 * (1 - (2 * both + 1) / (total + 1)))
+        of_classes.append(entropy / count + 0.5 * (1 - (both + 1) / (total - both + 1)))
     assert masked_loss(logits, labels, 0.5).item() == pytest.approx(
         sum(of_classes) / len(of_classes), rel=1e-5
     )
