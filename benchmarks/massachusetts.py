@@ -11,7 +11,7 @@ east half to test. The test is scored once, at the end, against the given masks.
     python benchmarks/massachusetts.py FOLDER --class road --validate [--recipe "crop = 256; ..."]
 
 holds back a part of what may be trained on (roads: every fifth of the 27 from the third) and tells
-figures on it; the test is left alone. Recipes and THRESHOLDS were chosen by such runs.
+figures on it; the test is left alone. Recipes and THRESHOLD were chosen by such runs.
 """
 
 import argparse
@@ -38,9 +38,9 @@ CITY, SUBURB = "23429020_15_west", "23429155_15"
 WEST = 500
 """Columns of the city image that are trained on; the rest is for the test."""
 
-THRESHOLDS = {"road": 0.46, "building": 0.5}
-"""Probability from which a pixel counts: as validation found it for roads; for buildings too few
-tiles validate, so it is the middle."""
+THRESHOLD = 0.5
+"""Probability from which a pixel counts: as validation found it for roads; for buildings, where too
+few tiles validate, it is the middle."""
 
 REGION = """
 classes = ["{name}"]
@@ -154,7 +154,7 @@ def road_test(folder: Path, model: Path, work: Path) -> PixelCounts:
     """The seven test images against the given masks, counts summed."""
     total = PixelCounts()
     for image in road_images(folder)[::5]:
-        labels = found(image, model, work, "road")
+        labels = found(image, model, work)
         with rasterio.open(folder / "road_masks" / image.name) as source:
             total += pixel_counts(labels, source.read(1))
     return total
@@ -163,7 +163,7 @@ def road_test(folder: Path, model: Path, work: Path) -> PixelCounts:
 def building_test(folder: Path, model: Path, work: Path) -> PixelCounts:
     """The east of the city image against the given mask."""
     image = folder / "imagery" / f"{CITY}.tif"
-    labels = found(image, model, work, "building")
+    labels = found(image, model, work)
     with rasterio.open(folder / "building_masks" / image.name) as source:
         truth_HW = source.read(1)
     draw(image, labels[:, WEST:], truth_HW[:, WEST:], work / "building.png")
@@ -183,11 +183,11 @@ def draw(image: Path, found_HW: np.ndarray, truth_HW: np.ndarray, path: Path) ->
     print(f"picture: {path}")
 
 
-def found(image: Path, model: Path, work: Path, name: str) -> np.ndarray:
+def found(image: Path, model: Path, work: Path) -> np.ndarray:
     """What a model finds in an image: 0, 1, and 255 without imagery."""
     scores = score_scene(image, model, work / "scores" / image.name, progress=Progress())
     with rasterio.open(scores) as source:
-        return as_labels(source.read(1), THRESHOLDS[name])
+        return as_labels(source.read(1), THRESHOLD)
 
 
 def road_images(folder: Path) -> list[Path]:
