@@ -14,7 +14,7 @@ from .scoreboard import truth_features
 from .session import Session
 from .site import Site
 from .viewer.page import write_page
-from .viewer.palette import STYLES
+from .viewer.palette import STYLES, UNKNOWN
 from .viewer.picture import Panel, write_picture
 from .viewer.report import Table
 from .viewer.thumbnail import thumbnail
@@ -75,7 +75,7 @@ def report_tables(report: Path, *sections: str) -> list[Table]:
 
 def _draw_picture(site: Site, generation: int, features: Features) -> Path:
     panels = _panels(site, generation, fullest(site.grid, site.window, features), features)
-    legend: dict[str, str] = {name: STYLES[name].colour for name in site.region.classes}
+    legend = {name: STYLES[name].colour for name in site.region.classes} | {"unknown": UNKNOWN}
     path = site.map_folder / "picture.png"
     return write_picture(path, panels, legend=legend, title=f"Map of {site.region.name}")
 
