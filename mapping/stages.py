@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..tiling.catalogue import find_scenes, rooted
 from ..tiling.coverage import Coverage
-from ..tiling.files import file_identity, fingerprint, make_folder, written_beside
+from ..tiling.files import alone_in, file_identity, fingerprint, make_folder, written_beside
 from ..tiling.runner import runner
 from . import generations, products, rasters, results, show
 from .errors import CellsFailed, MappingError
@@ -95,7 +95,7 @@ def run_to(
             f"{settings.generation or 0}: raise refine.rounds in {region_file}"
         )
     result = site.folder
-    with runner(settings.workers, settings.cluster) as run:
+    with alone_in(site.folder), runner(settings.workers, settings.cluster) as run:
         session = Session(settings, run, progress)
         for stage, generation in plan(site, last, settings.generation):
             if stage.verb == last or not _stands(stage, site, generation):

@@ -1,6 +1,7 @@
 """Every file is written beside its place, checked and renamed: a file that exists is whole."""
 
 import errno
+import fcntl
 import hashlib
 import os
 import shutil
@@ -9,6 +10,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .errors import StorageError
+
+_PART = ".part-"
+"""How the name of a file begins that is not whole yet."""
 
 _LITTLE = 1 << 20
 """Bytes free below which a failed write is put down to a full disk."""
@@ -52,6 +56,35 @@ def written_beside(path: Path, check: Callable[[Path], None] = lambda part: None
         raise
 
 
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """While this lasts no other process is `alone_in` the folder; StorageError if one is.
+
+    What a killed process was writing there, or below, is removed. A file system that knows no
+    locks is trusted to have one user.
+    """
+    handle = os.open(folder, os.O_RDONLY)  # the lock is the kernel's, so it dies with its process
+    try:
+        if _locked(folder, handle):
+            for part in folder.rglob(f"{_PART}*"):
+                remove(part)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _locked(folder: Path, handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as problem:
+        raise StorageError(
+            f"another run is at work in {folder}; wanted one at a time: wait until it has ended"
+        ) from problem
+    except OSError:
+        return False
+    return True
+
+
 def check_place(path: Path) -> None:
     """StorageError unless a file can be written at `path`; its folder is made."""
     make_folder(path.parent)
@@ -72,7 +105,7 @@ def check_place(path: Path) -> None:
 
 def _part(path: Path) -> Path:
     """The name beside `path`; never longer than a file's may be."""
-    return path.with_name(f".{fingerprint(path.name)}.part-{os.getpid()}{path.suffix}")
+    return path.with_name(f"{_PART}{fingerprint(path.name)}-{os.getpid()}{path.suffix}")
 
 
 def _full(path: Path) -> StorageError:

@@ -84,14 +84,15 @@ class Layer:
     def save(self) -> Self:
         """Write `layer.json`; cells of other bands or another type are of no use and are removed.
 
-        TilingError if the folder holds a layer on another grid.
+        A damaged `layer.json` is written anew. TilingError for a layer on another grid.
         """
-        if (self.folder / "layer.json").exists() and (found := Layer.open(self.folder)) != self:
-            if found.grid != self.grid:
-                raise TilingError(
-                    f"{self.folder} stands on the grid {found.grid}; wanted {self.grid}: "
-                    "remove the folder, or change the region back"
-                )
+        found = self._standing()
+        if found is not None and found.grid != self.grid:
+            raise TilingError(
+                f"{self.folder} stands on the grid {found.grid}; wanted {self.grid}: "
+                "remove the folder, or change the region back"
+            )
+        if found is not None and found != self:
             for path in (self.folder / "index.vrt", *map(found.path, found.cells())):
                 remove(path)
         told = {
@@ -162,6 +163,13 @@ class Layer:
         return index
 
     # -- inside ----------------------------------------------------------------------------
+
+    def _standing(self) -> Self | None:
+        """The layer that stands in the folder, if one does."""
+        try:
+            return type(self).open(self.folder)
+        except TilingError:
+            return None
 
     def _read_cell(self, cell: Cell, part: Window) -> Pixels:
         at = part.slices(self.grid.window(cell))

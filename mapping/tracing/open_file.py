@@ -32,9 +32,10 @@ def read_open(path: Path) -> tuple[OpenBuildings | None, list[Piece]]:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)
-    except (OSError, ValueError, zipfile.BadZipFile) as problem:
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as problem:
         raise MappingError(
-            f"{path} cannot be read ({problem}); wanted what tracing a cell leaves: trace it again"
+            f"{path} cannot be read ({problem}); wanted what tracing a cell leaves: "
+            f"remove {path.parent} and trace again"
         ) from problem
     return (_to_buildings(arrays) if "pixels" in arrays else None), _to_roads(arrays)
 

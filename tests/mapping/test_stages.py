@@ -24,7 +24,8 @@ from orthotrace.mapping.site import Site, mapped_areas, resolve
 from orthotrace.mapping.stages import find_region, new_region, plan, run_to
 from orthotrace.models.card import load_model
 from orthotrace.tiling.catalogue import find_scenes
-from orthotrace.tiling.errors import TilingError
+from orthotrace.tiling.errors import StorageError, TilingError
+from orthotrace.tiling.files import alone_in
 from orthotrace.tiling.grid import Window
 from orthotrace.tiling.labels import burn
 
@@ -120,6 +121,14 @@ def test_other_classes_make_all_labels_anew(tiny: Write, tmp_path: Path) -> None
         digests(tmp_path / name / "tiny" / "labels-g0") for name in ("fresh", "changed")
     )
     assert fresh == changed and len(fresh) > 2
+
+
+def test_a_second_run_of_the_same_region_is_refused(tiny: Write, tmp_path: Path) -> None:
+    region = tiny()
+    site = run("tile", region, tmp_path).parents[1]
+    with alone_in(site), pytest.raises(StorageError, match=f"another run is at work in {site}"):
+        run("label", region, tmp_path)
+    run("label", region, tmp_path)
 
 
 def test_dask_gives_the_same_bytes(tiny: Write, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def names(scenes: list[Scene]) -> list[str]:
 def test_files_folders_and_globs_find_each_file_once(tmp_path: Path) -> None:
     image(tmp_path / "a" / "one.TIF")
     image(tmp_path / "a" / "two.tiff")
-    image(tmp_path / "a" / ".two.part-1.tiff")
+    image(tmp_path / "a" / ".part-two-1.tiff")
     image(tmp_path / "a" / "deeper" / "three.tif")
     image(tmp_path / "four.dat")
     (tmp_path / "a" / "notes.txt").write_text("no image")

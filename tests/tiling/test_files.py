@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from orthotrace.tiling import files
 from orthotrace.tiling.errors import StorageError
 from orthotrace.tiling.files import (
+    alone_in,
     file_identity,
     fingerprint,
     make_folder,
@@ -158,6 +160,32 @@ def test_a_folder_under_a_file_is_refused(tmp_path: Path) -> None:
         pass
     assert make_folder(tmp_path / "a" / "b").is_dir()
     assert make_folder(tmp_path / "a" / "b").is_dir()
+
+
+def test_one_at_a_time_is_alone_in_a_folder(tmp_path: Path) -> None:
+    with alone_in(tmp_path):
+        with pytest.raises(StorageError, match="another run is at work in"), alone_in(tmp_path):
+            pass
+        with alone_in(make_folder(tmp_path / "other")):
+            pass
+    with alone_in(tmp_path):
+        pass
+
+
+def test_what_a_killed_process_was_writing_is_removed(tmp_path: Path) -> None:
+    script = f"""
+import os
+from pathlib import Path
+from orthotrace.tiling.files import alone_in, written_beside
+folder = Path({str(tmp_path)!r})
+with alone_in(folder), written_beside(folder / "a" / "b.tif") as p:
+    p.write_text("half")
+    os.kill(os.getpid(), 9)
+"""
+    assert subprocess.run([sys.executable, "-c", script]).returncode == -9
+    assert len(left(tmp_path / "a")) == 1
+    with alone_in(tmp_path):
+        assert left(tmp_path / "a") == []
 
 
 def test_what_is_not_there_is_removed_too(tmp_path: Path) -> None:

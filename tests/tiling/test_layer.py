@@ -161,6 +161,13 @@ def test_a_layer_of_other_bands_begins_anew(
     assert [path.name for path in tmp_path.iterdir()] == ["layer.json"]
 
 
+@pytest.mark.parametrize("text", ["", "\0\0", '{"grid": {'])
+def test_a_damaged_layer_file_is_written_anew(tmp_path: Path, text: str) -> None:
+    layer, _ = labels(tmp_path)
+    (tmp_path / "layer.json").write_text(text)
+    assert Layer.open(layer.save().folder) == layer and layer.cells()
+
+
 @pytest.mark.parametrize("text", [None, "", "{}", '{"grid": {}}', "[1]"])
 def test_what_is_no_layer_is_refused(tmp_path: Path, text: str | None) -> None:
     if text is not None:
