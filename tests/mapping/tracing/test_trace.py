@@ -132,9 +132,10 @@ def test_another_layer_or_a_missing_cell_is_refused(tmp_path: Path) -> None:
         trace_cell(TraceJob(imagery, Cell(0, 0), tmp_path, TraceRecipe()))
     with pytest.raises(MappingError, match=r"r000000_c000000.open.npz cannot be read"):
         join(tmp_path, [Cell(0, 0)], grid, TraceRecipe())
-    open_path(tmp_path, Cell(0, 0)).write_bytes(b"PK cut short")
-    with pytest.raises(MappingError, match="trace it again"):
-        join(tmp_path, [Cell(0, 0)], grid, TraceRecipe())
+    for damaged in (b"", b"\0\0", b"PK cut short"):
+        open_path(tmp_path, Cell(0, 0)).write_bytes(damaged)
+        with pytest.raises(MappingError, match=f"remove {tmp_path} and trace again"):
+            join(tmp_path, [Cell(0, 0)], grid, TraceRecipe())
     with pytest.raises(MappingError, match="traced and joined"):
         read_map(tmp_path, [Cell(0, 0)])
 
