@@ -52,7 +52,7 @@ class Lease:
     """The learner that asks, 0 or more."""
 
     epoch: int
-    """The holder's own number for it, another one for each claim it makes."""
+    """The holder's own number for it, another one for each claim it makes, restarts included."""
 
     expires: float
     """Seconds; from then on somebody else may take over."""
@@ -99,7 +99,7 @@ def is_free(board: Board, rank: int, now: float) -> bool:
 def claim(board: Board, rank: int, lease: Lease, now: float) -> bool:
     """Take `rank` if it is free or its lease has expired; whether it is now under `lease`.
 
-    ValueError if `lease` itself has expired, or is there already.
+    ValueError if `lease` itself has expired.
     """
     if lease.expired(now):
         raise ValueError(f"{lease} has expired at {now}")

@@ -86,8 +86,8 @@ def test_the_random_ring_in_closed_form_and_as_drawn(size: int) -> None:
     vector = np.random.default_rng(1).normal(size=size)
     vector -= vector.mean()
     left = [float(np.sum((graph.weights(k) @ vector) ** 2)) for k in range(rounds)]
-    error = np.std(left) / rounds**0.5
-    assert abs(np.mean(left) - round_factor(graph) * (vector @ vector)) < 4 * error
+    error = np.std(left) / rounds**0.5  # 0 for four: each of their rings takes the same
+    assert abs(np.mean(left) - round_factor(graph) * (vector @ vector)) < 4 * error + 1e-12
 
 
 @pytest.mark.parametrize(
