@@ -5,7 +5,9 @@ under; each change is one compare-and-set. Two rules make it right. Only the cla
 its line, once it has served the claim, and by naming the lease that it served: one that writes
 `free` outright erases a claim that came in between. And nobody waits while it holds a claim on
 another: who does not get both lines gives back its own at once, so that no cycle can form in any
-graph. Time is always an argument, in seconds of one clock for all learners: where clocks differ,
+graph. A line under its own learner's lease is taken over by nobody, nor by that learner under
+another's: it may be in the middle of an exchange that has outlived its lease, and one exchange at
+a time is what the lines are for. Time is always an argument, in seconds of one clock for all learners: where clocks differ,
 a lease is taken over that much too early, which costs an exchange and breaks nothing.
 """
 
@@ -80,8 +82,13 @@ class Lease:
 
 
 def open_for_claims(board: Board, rank: int) -> None:
-    """`rank` may be claimed from now on. One that comes back stays under an old lease's time."""
-    board.compare_set(_key(rank), "", FREE)
+    """Said by `rank` once, when it starts: it may be claimed from now on.
+
+    One that comes back lifts its own old lease, and sits out another's.
+    """
+    told = _text(board.compare_set(_key(rank), "", FREE))
+    if told != FREE and Lease.read(told).holder == rank:
+        board.compare_set(_key(rank), told, FREE)
 
 
 def lease_on(board: Board, rank: int) -> Lease | None:
@@ -93,13 +100,13 @@ def lease_on(board: Board, rank: int) -> Lease | None:
 def is_free(board: Board, rank: int, now: float) -> bool:
     """Whether a claim on `rank` would be granted, as things stand."""
     line = _text(board.compare_set(_key(rank), "", ""))
-    return line == FREE or (line != "" and Lease.read(line).expired(now))
+    return line == FREE or (line != "" and _lapsed(Lease.read(line), rank, now))
 
 
 def claim(board: Board, rank: int, lease: Lease, now: float) -> bool:
-    """Take `rank` if it is free or its lease has expired; whether it is now under `lease`.
+    """Take `rank` if it is free or another's lease has expired; whether it is now under `lease`.
 
-    ValueError if `lease` itself has expired.
+    A learner takes its own line only if it is free. ValueError if `lease` itself has expired.
     """
     if lease.expired(now):
         raise ValueError(f"{lease} has expired at {now}")
@@ -108,7 +115,7 @@ def claim(board: Board, rank: int, lease: Lease, now: float) -> bool:
         return False
     if told in ("", lease.line()):
         return told != ""
-    if not Lease.read(told).expired(now):
+    if lease.holder == rank or not _lapsed(Lease.read(told), rank, now):
         return False
     return _text(board.compare_set(_key(rank), told, lease.line())) == lease.line()
 
@@ -140,6 +147,11 @@ def free(board: Board, rank: int, lease: Lease) -> bool:
     False if another has taken the line over meanwhile: it is that one's, and stays so.
     """
     return _text(board.compare_set(_key(rank), lease.line(), FREE)) == FREE
+
+
+def _lapsed(lease: Lease, rank: int, now: float) -> bool:
+    """Whether another learner may take `rank` over from `lease`."""
+    return lease.holder != rank and lease.expired(now)
 
 
 def _key(rank: int) -> str:

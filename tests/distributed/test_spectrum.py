@@ -116,7 +116,9 @@ def test_known_exchanges_to_cut_the_distance_a_hundredfold(
     name: str, known: tuple[float, ...]
 ) -> None:
     for size, wanted in zip((16, 64, 256), known, strict=True):
-        assert abs(exchanges_to_cut(named(name, size)) - wanted) <= (0.5 if name == "ring" else 0.05)
+        assert abs(exchanges_to_cut(named(name, size)) - wanted) <= (
+            0.5 if name == "ring" else 0.05
+        )
 
 
 def test_the_complete_graph_by_hand() -> None:
