@@ -7,8 +7,10 @@ its line, once it has served the claim, and by naming the lease that it served: 
 another: who does not get both lines gives back its own at once, so that no cycle can form in any
 graph. A line under its own learner's lease is taken over by nobody, nor by that learner under
 another's: it may be in the middle of an exchange that has outlived its lease, and one exchange at
-a time is what the lines are for. Time is always an argument, in seconds of one clock for all learners: where clocks differ,
-a lease is taken over that much too early, which costs an exchange and breaks nothing.
+a time is what the lines are for.
+
+Time is always an argument, in seconds of one clock for all learners: where clocks differ, a lease
+is taken over that much too early, which costs an exchange and breaks nothing.
 """
 
 from dataclasses import dataclass
