@@ -1,8 +1,5 @@
 """Claims, one call at a time, on a board of our own and on torch's store."""
 
-import sys
-import threading
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -96,27 +93,20 @@ def test_a_pair_is_both_or_neither() -> None:
         claim_pair(board, 2, Lease(2, 2, 5.0), 0.0)
 
 
-def test_a_board_counts_right_with_two_threads() -> None:
-    board, per_thread = MemoryBoard(), 300
+def test_a_line_is_looked_at_and_set_under_one_lock() -> None:
+    board, locked = board_of(1), []
 
-    def add(name: int) -> None:
-        done = 0
-        while done < per_thread:
-            told = board.compare_set("count", "", "").decode()
-            more = f"{int(told.split()[0]) + 1 if told else 1} {name}.{done}"
-            done += board.compare_set("count", told, more).decode() == more
+    class Told(str):
+        """What is expected, and sees in the middle of the call whether another could come in."""
 
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=add, args=(name,)) for name in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
-    assert int(board.compare_set("count", "", "").split()[0]) == 2 * per_thread
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            locked.append(board._lock.locked())
+            return str.__eq__(self, other)
+
+    assert board.compare_set("claim/1", Told("free"), "0:1:5.0") == b"0:1:5.0"
+    assert locked == [True] and not board._lock.locked()
 
 
 def test_our_board_answers_as_torch_s_store() -> None:
