@@ -52,8 +52,8 @@ class Codec(ABC):
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self._weights = layout.segment(Kind.WEIGHTS)
-        self._count = layout.segment(Kind.WEIGHTS).stop
-        self._rest = (layout.size - self._count) * layout.dtype.itemsize
+        self._count: int = self._weights.stop
+        self._rest: int = (layout.size - self._count) * layout.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
@@ -65,7 +65,7 @@ class Codec(ABC):
         self.layout.check(vector)
         payload = np.empty(self.nbytes, np.uint8)
         head = (MARK, self.code, self.layout.dtype.itemsize, self._exchange(), self.layout.size)
-        HEAD.pack_into(payload, 0, *head)
+        HEAD.pack_into(payload.data, 0, *head)
         end = HEAD.size + self._packed()
         self._pack(vector[self._weights], payload[HEAD.size : end])
         payload[end:] = vector[self._count :].view(np.uint8)
@@ -84,7 +84,7 @@ class Codec(ABC):
     def _admit(self, payload: Bytes) -> None:
         if payload.size < HEAD.size:
             raise _refused(f"{payload.size} bytes, less than the {HEAD.size} of its head")
-        mark, code, item, exchange, size = HEAD.unpack_from(payload)
+        mark, code, item, exchange, size = HEAD.unpack_from(payload.data)
         if mark != MARK:
             raise _refused(f"begins with {mark!r}, not {MARK!r}")
         wanted = (self.code, self.layout.dtype.itemsize, self.layout.size)

@@ -41,6 +41,7 @@ class Mixture:
         """Both copies are `start`, as read from the module. ValueError if of another form."""
         layout.check(start)
         self.layout = layout
+        self._schema = layout.schema()
         self._weights, self._statistics, self._counters = map(layout.segment, Kind)
         self._lock = threading.Lock()
         self._mixed = start.copy()
@@ -171,9 +172,9 @@ class Mixture:
 
     def _admit(self, theirs: Vector, schema: str | None) -> None:
         layout = self.layout
-        if schema is not None and schema != layout.schema():
+        if schema is not None and schema != self._schema:
             raise Refused(
-                "schema", f"a neighbour's model has schema {schema}, and ours {layout.schema()}"
+                "schema", f"a neighbour's model has schema {schema}, and ours {self._schema}"
             )
         if theirs.shape != (layout.size,):
             raise Refused(
@@ -215,4 +216,5 @@ def is_finite(vector: Vector) -> bool:
 def total(mixtures: Iterable[Mixture]) -> NDArray[np.float64]:
     """The sum of all learners' weights, shape (weights,): which mixing conserves to rounding."""
     looks = [m.look()[m.layout.segment(Kind.WEIGHTS)].astype(np.float64) for m in mixtures]
-    return np.sum(looks, axis=0, dtype=np.float64)
+    summed: NDArray[np.float64] = np.sum(looks, axis=0)
+    return summed

@@ -26,7 +26,7 @@ class Table:
     def __init__(self, size: int) -> None:
         self.size = size
         self.rows: dict[int, Vector | Indices] = {}
-        self.barrier = threading.Barrier(size, timeout=60)
+        self.barrier = threading.Barrier(size)
         self.broadcasts: list[Indices] = []
         self.means: list[list[Vector]] = []
 
@@ -63,7 +63,11 @@ def reduce_all(compressors: list[ScaleCom], gradients: Vector) -> tuple[list[Vec
     told: dict[int, Vector] = {}
 
     def run(rank: int) -> None:
-        told[rank] = compressors[rank].reduce(gradients[rank], Seat(table, rank))
+        try:
+            told[rank] = compressors[rank].reduce(gradients[rank], Seat(table, rank))
+        except Exception:
+            table.barrier.abort()  # or the others wait for ever
+            raise
 
     threads = [threading.Thread(target=run, args=(rank,)) for rank in range(table.size)]
     for thread in threads:
