@@ -1,4 +1,4 @@
-"""Strategies that go in rounds: every learner waits for its neighbours, or for all.
+"""Strategies that mix models in rounds: every learner waits for its neighbours, or for all.
 
 They are the fastest where machines are equal, and end when one is lost.
 """
@@ -23,29 +23,6 @@ class Mixing(Protocol):
 
         Rows and columns sum to 1.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class AllReduceSGD:
-    """Synchronous SGD: one step with the mean of all gradients, the same everywhere.
-
-    One step is the step of a single learner with a batch `size` times as large.
-    """
-
-    size: int
-    """Learners, 1 or more."""
-
-    def programs(self, own: Replica) -> Programs:
-        """A trainer that sums its gradient with all others."""
-        return Programs(_all_reduced(own, tuple(range(self.size))))
-
-
-def _all_reduced(own: Replica, group: tuple[int, ...]) -> Program:
-    while True:
-        gradient = yield Compute(own.read())
-        if gradient is None:
-            return
-        own.apply((yield AllReduce(gradient, group)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +74,9 @@ class DelayByOne:
     """The mean of all current models is taken beside the gradient at the same local model.
 
     w <- mean(w) - rate * gradient(w) (Zhang et al. 2021): the own gradient is fresh, those of the
-    others arrive one step later. Stable, for a curvature h, while rate * h < 2 as in plain SGD.
+    others arrive one step later. For a curvature h, what the models have in common is stable while
+    rate * h < 2, as in plain SGD; what sets them apart turns over as -rate * h, so it dies out only
+    while rate * h < 1, and noise feeds it.
     """
 
     size: int

@@ -56,7 +56,7 @@ class Attendance:
         learner = self._learners[fault.rank]
         match fault.kind:
             case Kind.DIES | Kind.RETURNS:
-                self._clock.after(fault.at, self._doom, learner, fault.kind)
+                self._clock.after(fault.at, self._doom, learner, Kind.DIES)
                 if fault.kind is Kind.RETURNS:
                     self._clock.after(fault.at + fault.lasts, self._join, learner)
             case Kind.PAUSES:
@@ -76,7 +76,6 @@ class Attendance:
         """The learner dies; the others find out when it has been silent long enough."""
         if learner.here:
             self.remove(learner, f"learner {learner.rank} {why}")
-            self._floor.lost(learner)
             self._clock.after(self._scenario.deadline, self._confirm, learner)
 
     def _confirm(self, learner: Learner) -> None:
@@ -99,6 +98,7 @@ class Attendance:
             self.trained(learner)
         learner.tasks.clear()
         self._post.leave(learner.rank)
+        self._floor.lost(learner)
 
     def _pause(self, learner: Learner, seconds: float) -> None:
         learner.paused_until = self._clock.now + seconds

@@ -49,6 +49,9 @@ class Floor:
         """What takes a learner out that dies by script."""
 
         self._gone: set[int] = set()
+        self._usual = -1.0
+        """About the median of the transfers so far, in seconds: how long to wait for a target."""
+
         self.closed = False
         """No new matches are made; exchanges that are under way go on to their end."""
 
@@ -80,8 +83,9 @@ class Floor:
         if found is not None:
             self._meet(task.rank, found)
             return
-        patience = self._link(task.rank, among[0], learner.replica.x.nbytes)
-        self._clock.after(patience, self._tire, learner, learner.asked)
+        if self._usual < 0:
+            self._usual = self._link(task.rank, among[0], learner.replica.x.nbytes)
+        self._clock.after(self._usual, self._tire, learner, learner.asked)
 
     def _tire(self, learner: Learner, asked: int) -> None:
         if learner.seeking is not None and learner.asked == asked and not self.closed:
@@ -148,6 +152,10 @@ class Floor:
     def _start(self, meeting: Meeting, size: int) -> None:
         asked, answered = meeting.ranks
         seconds = max(self._link(asked, answered, size), self._link(answered, asked, size))
+        if self._usual < 0:
+            self._usual = seconds
+        else:  # steps up for the longer and down for the shorter end at the median
+            self._usual *= 1.05 if seconds > self._usual else 1 / 1.05
         for rank in meeting.ranks:
             learner = self._learners[rank]
             if learner.script:

@@ -135,10 +135,13 @@ class World:
     def _give_up(self, learner: Learner, task: Task, lost: LearnerLost) -> None:
         task.done = True
         if task.parent is not None:
+            for other in learner.tasks:
+                other.done |= other.parent is task.parent
             self._clock.soon(task.parent, lost)
         elif learner.here:
             self._attendance.remove(learner, str(lost))
             self._post.lost(learner.rank, lost.rank)
+            self._floor.known_lost(learner.rank)
 
     # ---- effects
 
