@@ -74,8 +74,14 @@ def plain(learners: int, steps: int, parameters: int) -> None:
 
 
 def pairs(learners: int, steps: int, parameters: int) -> Any:
-    crossing = tuple(tuple((rank + hop) % learners for hop in (1, 3, 5, 9, 17, -1, -3, -5, -9, -17)
-                           if (rank + hop) % learners != rank) for rank in range(learners))
+    crossing = tuple(
+        tuple(
+            (rank + hop) % learners
+            for hop in (1, 3, 5, 9, 17, -1, -3, -5, -9, -17)
+            if (rank + hop) % learners != rank
+        )
+        for rank in range(learners)
+    )
     scenario = Scenario(
         strategy=PairAveraging(crossing, frozenset(range(0, learners, 2))),
         starts=[np.zeros(parameters, np.float32)] * learners,

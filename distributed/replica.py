@@ -1,6 +1,7 @@
 """One learner's model as its trainer and its mixer share it, and what a strategy is."""
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +16,17 @@ class Replica:
     commute: a gradient that lands while an exchange is under way is not halved by it.
     """
 
-    __slots__ = ("_increment", "_seen", "mixes", "rank", "rate", "refused", "staleness", "steps", "x")
+    __slots__ = (
+        "_increment",
+        "_seen",
+        "mixes",
+        "rank",
+        "rate",
+        "refused",
+        "staleness",
+        "steps",
+        "x",
+    )
 
     def __init__(self, rank: int, start: Vector, rate: float) -> None:
         if start.ndim != 1 or start.dtype.kind != "f":
@@ -84,8 +95,8 @@ class Replica:
 
 def finite(vector: Vector) -> bool:
     """Whether no element is infinite or NaN."""
-    # One pass without a temporary; only a sum that overflows needs the second look.
-    return bool(np.isfinite(np.add.reduce(vector)) or np.isfinite(vector).all())
+    # The sum of squares is one pass without a temporary; one that overflows needs a second look.
+    return isfinite(vector.dot(vector)) or bool(np.isfinite(vector).all())
 
 
 @dataclass(frozen=True, slots=True)

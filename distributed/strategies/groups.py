@@ -6,7 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from ..effects import AfterStep, AllReduce, Compute, LearnerLost, Now, Program, Receive, Send, Vector
+from ..effects import (
+    AfterStep,
+    AllReduce,
+    Compute,
+    LearnerLost,
+    Now,
+    Program,
+    Receive,
+    Send,
+    Vector,
+)
 from ..errors import DistributedError
 from ..replica import Programs, Replica
 from .pairs import PairAveraging, active, passive, trainer

@@ -87,5 +87,7 @@ def batch_for(learners: int, single: int) -> int:
     4
     """
     if learners < 1 or single < 1:
-        raise DistributedError(f"wanted are 1 or more learners and samples, not {learners}, {single}")
+        raise DistributedError(
+            f"wanted are 1 or more learners and samples, not {learners}, {single}"
+        )
     return max(1, round(single / learners))

@@ -102,7 +102,7 @@ class Attendance:
 
     def _pause(self, learner: Learner, seconds: float) -> None:
         learner.paused_until = self._clock.now + seconds
-        self._clock.after(seconds, self._floor.rematch, learner)
+        self._clock.after(seconds, self._floor.rejoin, learner)
         if seconds > self._scenario.deadline:
             self._clock.after(self._scenario.deadline, self._silent, learner, learner.meeting)
 
@@ -124,11 +124,9 @@ class Attendance:
         if self.training == 0:
             return
         learner.replica.replace(model)
+        learner.taken = learner.replica.steps  # what it was at when it died was not done
         learner.ended = ""
-        self._floor.booked.append(
-            Booking(self._clock.now, learner.rank, "joins", model.copy())
-        )
+        self._floor.booked.append(Booking(self._clock.now, learner.rank, "joins", model.copy()))
         self._floor.back(learner.rank)
         self._post.back(learner.rank)
         self.begin(learner)
-

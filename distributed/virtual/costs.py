@@ -37,7 +37,11 @@ class Steps:
     _drawn: NDArray[np.float64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not self.seconds > 0 or not 0 <= self.jitter < 1 or min(self.slow.values(), default=1) <= 0:
+        if (
+            not self.seconds > 0
+            or not 0 <= self.jitter < 1
+            or min(self.slow.values(), default=1) <= 0
+        ):
             raise ValueError(
                 f"steps need seconds above 0, jitter in [0, 1) and factors above 0, not {self}"
             )

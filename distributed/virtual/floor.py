@@ -61,61 +61,71 @@ class Floor:
     def free(self, rank: int) -> bool:
         """See Standing. One that stands still looks like any other until it is claimed."""
         learner = self._learners[rank]
-        return learner.accepting is not None and learner.meeting is None and learner.here
+        return learner.accepting is not None and _unclaimed(learner)
 
     def idle(self, rank: int) -> bool:
         """See Standing."""
         learner = self._learners[rank]
-        still = learner.paused_until > self._clock.now
-        return learner.meeting is None and learner.here and not still
+        return _unclaimed(learner) and learner.paused_until <= self._clock.now
 
     def match(self, task: Task, effect: Match) -> None:
         """Find a partner, now or later."""
         learner = self._learners[task.rank]
-        learner.seeking = task
-        learner.asked += 1
-        if self.closed:
+        learner.seeking, learner.among = task, effect.among
+        if learner.meeting is None:
+            self._ask(learner)
+
+    def _ask(self, learner: Learner) -> None:
+        if self.closed or not self.idle(learner.rank):
             return
-        among = effect.among
+        among = learner.among
         if self._gone:
             among = tuple(peer for peer in among if peer not in self._gone) or among
-        found = self._matcher.ask(task.rank, among, self)
+        found = self._matcher.ask(learner.rank, among, self)
         if found is not None:
-            self._meet(task.rank, found)
+            self._meet(learner.rank, found)
             return
         if self._usual < 0:
-            self._usual = self._link(task.rank, among[0], learner.replica.x.nbytes)
+            self._usual = self._link(learner.rank, among[0], learner.replica.x.nbytes)
+        learner.asked += 1
         self._clock.after(self._usual, self._tire, learner, learner.asked)
 
     def _tire(self, learner: Learner, asked: int) -> None:
-        if learner.seeking is not None and learner.asked == asked and not self.closed:
-            found = self._matcher.tire(learner.rank, self)
-            if found is not None:
-                self._meet(learner.rank, found)
+        # Asked again meanwhile, or in an exchange, after which it will be.
+        if learner.asked != asked or self.closed or not self.idle(learner.rank):
+            return
+        found = self._matcher.tire(learner.rank, self)
+        if found is not None:
+            self._meet(learner.rank, found)
+        else:
+            self._clock.after(max(self._usual, INSTANT), self._tire, learner, asked)
 
     def accept(self, task: Task, _: Accept) -> None:
         """Wait to be claimed."""
         learner = self._learners[task.rank]
         learner.accepting = task
-        self.rematch(learner)
+        self._offer(learner)
 
-    def rematch(self, learner: Learner) -> None:
-        """The learner may be free, or idle, where it was not."""
-        if self.closed or not learner.here:
-            return
-        if self.free(learner.rank):
+    def _offer(self, learner: Learner) -> None:
+        """The learner may be free where it was not."""
+        if not self.closed and self.free(learner.rank):
             seeker = self._matcher.serve(learner.rank, self)
             if seeker is not None:
                 self._meet(seeker, learner.rank)
-                return
-        if learner.seeking is not None:
-            found = self._matcher.again(learner.rank, self)
-            if found is not None:
-                self._meet(learner.rank, found)
+
+    def rejoin(self, learner: Learner) -> None:
+        """The learner's exchange or pause is over: it draws anew, and may be drawn."""
+        self._offer(learner)
+        if learner.seeking is not None and learner.meeting is None:
+            self._matcher.done(learner.rank)
+            self._ask(learner)
 
     def _meet(self, asked: int, answered: int) -> None:
         asking, answering = self._learners[asked], self._learners[answered]
+        asking.asked += 1
+        answering.asked += 1
         self._matcher.done(asked)
+        self._matcher.done(answered)
         self._matcher.met(asked, answered)
         asking.meeting = answering.meeting = meeting = Meeting(asked, answered)
         ready = asking.seeking, answering.accepting
@@ -247,14 +257,15 @@ class Floor:
 
     def _clear(self, meeting: Meeting) -> None:
         for rank in meeting.ranks:
-            if self._learners[rank].meeting is meeting:
-                self._learners[rank].meeting = None
+            learner = self._learners[rank]
+            if learner.meeting is meeting:
+                learner.meeting = None
 
     def _leave(self, learner: Learner) -> None:
         """An exchange is over for the learner."""
-        if learner.doomed and learner.here and learner.meeting is None:
-            self.on_death(learner, learner.doomed)
-        self.rematch(learner)
+        if learner.doomed:  # once it has mixed in what it was given
+            self._clock.after(0, self.on_death, learner, learner.doomed)
+        self.rejoin(learner)
 
     def lost(self, learner: Learner) -> None:
         """The learner is gone; its peer finds out at the deadline, the others soon after."""
@@ -274,8 +285,16 @@ class Floor:
         self._gone.discard(rank)
 
 
+INSTANT = 1e-6
+"""Seconds between two looks for a partner where transfers take no time."""
+
+
 def _nobody(learner: Learner, why: str) -> None:
     raise ValueError(f"learner {learner.rank} {why}, and nobody takes it out")
+
+
+def _unclaimed(learner: Learner) -> bool:
+    return learner.meeting is None and learner.here and not learner.doomed
 
 
 def _strikes(learner: Learner, kind: Kind, now: float) -> bool:

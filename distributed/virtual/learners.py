@@ -35,8 +35,11 @@ class Learner:
         self.meeting: Any = None
         self.accepting: Task | None = None
         self.seeking: Task | None = None
+        self.among: tuple[int, ...] = ()
+        """Whom its last match was to be with."""
+
         self.asked = 0
-        """Matches that it has asked for."""
+        """Changes of what it waits for: a timer that was set before one is out of date."""
 
         self.steps_awaited: list[tuple[int, Task]] = []
 

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-import numpy as np
-
 from ..randomness import generator
 
 
@@ -22,19 +20,16 @@ class Matcher(Protocol):
     """Finds partners; each question is answered by a rank, or None: nobody yet."""
 
     def ask(self, rank: int, among: tuple[int, ...], now: Standing) -> int | None:
-        """`rank` wants an exchange with one of `among`."""
+        """`rank`, which is idle, wants an exchange with one of `among`."""
 
     def tire(self, rank: int, now: Standing) -> int | None:
-        """`rank` has asked, and has waited for about one transfer time."""
-
-    def again(self, rank: int, now: Standing) -> int | None:
-        """`rank` has asked, was busy answering, and is idle again."""
+        """`rank` has waited for about one transfer time since it asked, or since the last time."""
 
     def serve(self, rank: int, now: Standing) -> int | None:
         """`rank` has become free: who of those that asked claims it."""
 
     def done(self, rank: int) -> None:
-        """`rank` has its partner, or asks no more."""
+        """`rank` is no longer asking."""
 
     def met(self, asked: int, answered: int) -> None:
         """The two have begun an exchange."""
@@ -44,7 +39,9 @@ class RandomThenFree:
     """A random target, and after bounded patience a random one that is free.
 
     To wait for the target without end lets one slow link take everybody's time; to pair whoever is
-    free in the order of coming pairs the same two for ever. This does neither.
+    free in the order of coming pairs the same few for ever, since those who end together are free
+    together. So nobody takes its last partner but as a target that was drawn, and after each
+    exchange, asked for or answered, everybody draws anew.
     """
 
     def __init__(self, size: int, seed: int) -> None:
@@ -55,45 +52,44 @@ class RandomThenFree:
         """By target, who waits for it, the longest first."""
 
         self._tired: dict[int, None] = {}
-        self._last = np.full(size, -1).tolist()
+        self._last = [-1] * size
 
     def _draw(self, rank: int, among: Sequence[int]) -> int:
         return among[int(self._random[rank]() * len(among))]
 
-    def _draw_other(self, rank: int, found: list[int]) -> int | None:
-        """One of `found`, and not the last partner if there is another."""
-        others = [other for other in found if other != self._last[rank]] or found
-        return self._draw(rank, others) if others else None
+    def _aim(self, rank: int, now: Standing) -> int | None:
+        """Draw a target and wait for it; the target if it is free."""
+        target = self._draw(rank, self._among[rank])
+        self._target[rank] = target
+        self._waiting[target][rank] = None
+        return target if now.free(target) else None
+
+    def _suits(self, rank: int, other: int) -> bool:
+        """Whether a tired `rank` may take `other`, that it did not draw."""
+        among = self._among[rank]
+        return other in among and (other != self._last[rank] or len(among) == 1)
 
     def ask(self, rank: int, among: tuple[int, ...], now: Standing) -> int | None:
         """See Matcher."""
-        target = self._draw(rank, among)
-        self._target[rank], self._among[rank] = target, among
-        self._waiting[target][rank] = None
-        return target if now.free(target) and now.idle(rank) else None
+        self._among[rank] = among
+        return self._aim(rank, now)
 
     def tire(self, rank: int, now: Standing) -> int | None:
         """See Matcher."""
         self._tired[rank] = None
-        return self.again(rank, now)
-
-    def again(self, rank: int, now: Standing) -> int | None:
-        """See Matcher."""
-        if rank not in self._among or not now.idle(rank):
-            return None
-        if now.free(self._target[rank]):
-            return self._target[rank]
-        if rank not in self._tired:
-            return None
-        return self._draw_other(rank, [other for other in self._among[rank] if now.free(other)])
+        found = [p for p in self._among[rank] if now.free(p) and self._suits(rank, p)]
+        if found:
+            return self._draw(rank, found)
+        del self._waiting[self._target[rank]][rank]
+        return self._aim(rank, now)
 
     def serve(self, rank: int, now: Standing) -> int | None:
         """See Matcher."""
         for seeker in self._waiting[rank]:
             if now.idle(seeker):
                 return seeker
-        tired = [s for s in self._tired if s != rank and rank in self._among[s] and now.idle(s)]
-        return self._draw_other(rank, tired)
+        tired = [s for s in self._tired if now.idle(s) and self._suits(s, rank)]
+        return self._draw(rank, tired) if tired else None
 
     def done(self, rank: int) -> None:
         """See Matcher."""

@@ -21,9 +21,7 @@ class Gradient(Protocol):
     `random` is the learner's own, for its samples.
     """
 
-    def __call__(
-        self, x: Vector, rank: int, item: int, random: np.random.Generator
-    ) -> Vector: ...
+    def __call__(self, x: Vector, rank: int, item: int, random: np.random.Generator) -> Vector: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +71,11 @@ class Scenario:
             raise DistributedError("the learners' models are not all of one length and precision")
         if self.steps is None and self.queue is None and self.seconds is None:
             raise DistributedError("a run needs an end: steps, a queue or seconds")
-        if not self.rate >= 0 or not self.deadline > 0 or not (self.watch is None or self.watch > 0):
+        if (
+            not self.rate >= 0
+            or not self.deadline > 0
+            or not (self.watch is None or self.watch > 0)
+        ):
             raise DistributedError(
                 f"wanted are a rate of 0 or more, a deadline and a watch above 0, "
                 f"not {self.rate}, {self.deadline}, {self.watch}"

