@@ -83,7 +83,7 @@ class Wire:
 
 
 def ring_all_reduce(link: LinkCost, group: tuple[int, ...], size: int) -> float:
-    """Seconds of an all-reduce of `size` bytes around a ring of `group`: 2 (n - 1) hops of size / n.
+    """Seconds of an all-reduce of `size` bytes around a ring: 2 (n - 1) hops of size / n.
 
     Every hop waits for the slowest wire of the ring.
     """

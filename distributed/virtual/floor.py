@@ -5,28 +5,20 @@ from collections.abc import Callable
 import numpy as np
 
 from ..effects import Accept, Exchange, Match, Reply, Request, Vector
-from ..replica import finite
 from .clock import Clock, Task
 from .costs import LinkCost
-from .faults import Fault, Kind
+from .faults import Kind
 from .learners import Learner
 from .matching import Matcher
+from .meeting import Meeting, acceptable, strikes, unclaimed
 from .record import Booking, Swap
 
+INSTANT = 1e-6
+"""Seconds between two looks for a partner where transfers take no time."""
 
-class Meeting:
-    """One claim, from the match to the end of the transfer."""
 
-    __slots__ = ("broken", "faults", "messages", "ranks", "tasks", "versions")
-
-    def __init__(self, asked: int, answered: int) -> None:
-        self.ranks = (asked, answered)
-        self.tasks: list[Task | None] = [None, None]
-        self.messages: list[Vector | None] = [None, None]
-        self.versions = [0, 0]
-        self.broken = False
-        self.faults: dict[Kind, int] = {}
-        """What goes wrong at the end of the transfer, and by whose fault."""
+def _nobody(learner: Learner, why: str) -> None:
+    raise ValueError(f"learner {learner.rank} {why}, and nobody takes it out")
 
 
 class Floor:
@@ -61,12 +53,12 @@ class Floor:
     def free(self, rank: int) -> bool:
         """See Standing. One that stands still looks like any other until it is claimed."""
         learner = self._learners[rank]
-        return learner.accepting is not None and _unclaimed(learner)
+        return learner.accepting is not None and unclaimed(learner)
 
     def idle(self, rank: int) -> bool:
         """See Standing."""
         learner = self._learners[rank]
-        return _unclaimed(learner) and learner.paused_until <= self._clock.now
+        return unclaimed(learner) and learner.paused_until <= self._clock.now
 
     def match(self, task: Task, effect: Match) -> None:
         """Find a partner, now or later."""
@@ -131,7 +123,7 @@ class Floor:
         ready = asking.seeking, answering.accepting
         asking.seeking = answering.accepting = None
         for learner in (asking, answering):
-            if learner.script and _strikes(learner, Kind.CLAIMED, self._clock.now):
+            if learner.script and strikes(learner, Kind.CLAIMED, self._clock.now):
                 self.on_death(learner, Kind.CLAIMED)
             if learner.paused_until > self._clock.now + self._deadline:
                 self._clock.after(self._deadline, self.abandon, meeting)
@@ -175,14 +167,14 @@ class Floor:
     def _script(self, meeting: Meeting, learner: Learner, seconds: float) -> None:
         """What goes wrong in this transfer."""
         now = self._clock.now
-        if _strikes(learner, Kind.SENDING, now):
+        if strikes(learner, Kind.SENDING, now):
             self._clock.after(seconds / 2, self.on_death, learner, Kind.SENDING)
-        if _strikes(learner, Kind.NAN, now):
+        if strikes(learner, Kind.NAN, now):
             side = meeting.ranks.index(learner.rank)
             sent = meeting.messages[side]
             meeting.messages[side] = None if sent is None else np.full_like(sent, np.nan)
         for kind in (Kind.SENT, Kind.HALVED):
-            if _strikes(learner, kind, now):
+            if strikes(learner, kind, now):
                 meeting.faults[kind] = learner.rank
 
     def _finish(self, meeting: Meeting) -> None:
@@ -210,7 +202,7 @@ class Floor:
         from_first, from_second = meeting.messages
         if from_first is None or from_second is None:
             raise ValueError("a transfer ends with two messages")
-        bad = [not _acceptable(from_second, from_first), not _acceptable(from_first, from_second)]
+        bad = [not acceptable(from_second, from_first), not acceptable(from_first, from_second)]
         if any(bad):
             first.refused += bad[0]
             second.refused += bad[1]
@@ -283,28 +275,3 @@ class Floor:
     def back(self, rank: int) -> None:
         """The learner is there again."""
         self._gone.discard(rank)
-
-
-INSTANT = 1e-6
-"""Seconds between two looks for a partner where transfers take no time."""
-
-
-def _nobody(learner: Learner, why: str) -> None:
-    raise ValueError(f"learner {learner.rank} {why}, and nobody takes it out")
-
-
-def _unclaimed(learner: Learner) -> bool:
-    return learner.meeting is None and learner.here and not learner.doomed
-
-
-def _strikes(learner: Learner, kind: Kind, now: float) -> bool:
-    """Whether a fault of this kind is due; it strikes once."""
-    for fault in learner.script:
-        if fault.kind is kind and fault.at <= now:
-            learner.script.remove(fault)
-            return True
-    return False
-
-
-def _acceptable(theirs: Vector, mine: Vector) -> bool:
-    return theirs.shape == mine.shape and theirs.dtype == mine.dtype and finite(theirs)

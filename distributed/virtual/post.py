@@ -1,6 +1,6 @@
 """What goes one way or through a whole group, in virtual time."""
 
-from ..effects import AllReduce, Letter, LearnerLost, Receive, Send, Vector
+from ..effects import AllReduce, LearnerLost, Letter, Receive, Send, Vector
 from .clock import Clock, Task
 from .costs import LinkCost, ring_all_reduce
 from .learners import Learner

@@ -124,6 +124,11 @@ def test_a_queue_that_runs_dry_in_the_middle_of_a_round_is_worked_off(strategy: 
     assert sorted(seen) == list(range(83)) and all(not a.ended for a in record.learners)
 
 
+def test_who_has_no_work_does_not_thin_the_mean() -> None:
+    record = run(AllReduceSGD(8), steps=None, queue=3, gradient=lambda x, *_: np.ones(4), rate=1.0)
+    assert all(np.array_equal(a.vector, -np.ones(4)) for a in record.learners)
+
+
 @pytest.mark.parametrize(("slow", "straggling"), [({}, None), ({2: 20.0}, 5.0)])
 def test_a_hybrid_is_all_reduce_and_then_pairs(slow: Any, straggling: float | None) -> None:
     strategy = Hybrid(PairAveraging(ALL), until=None if slow else 20, straggling=straggling)
