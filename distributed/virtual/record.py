@@ -95,9 +95,11 @@ class Record:
 
     def mean(self) -> Vector:
         """The mean of the living learners' models, shape (parameters,), float64."""
-        return np.mean([a.vector for a in self.learners if a.alive], axis=0, dtype=np.float64)
+        living = np.stack([a.vector for a in self.learners if a.alive], dtype=np.float64)
+        mean: Vector = living.mean(axis=0)
+        return mean
 
     def consensus(self) -> float:
         """Mean squared distance of the living learners' models from their mean."""
-        living = [a.vector.astype(np.float64) for a in self.learners if a.alive]
-        return float(np.mean([np.sum((x - self.mean()) ** 2) for x in living]))
+        living = np.stack([a.vector for a in self.learners if a.alive], dtype=np.float64)
+        return float(np.mean(np.sum((living - living.mean(axis=0)) ** 2, axis=1)))
