@@ -11,17 +11,10 @@ from math import log, sqrt
 
 import numpy as np
 
+from .randomness import generator
+
 DOUBT = 1e-9
 """Chance of a false alarm of `Partners.locked_in`, each time it is asked."""
-
-
-def generator(seed: int, rank: int, purpose: str) -> np.random.Generator:
-    """Random numbers of one learner for one purpose: other purposes neither share nor shift them.
-
-    >>> int(generator(0, 3, "matching").integers(1000))
-    490
-    """
-    return np.random.default_rng((seed, rank, int.from_bytes(purpose.encode())))
 
 
 class Matcher:

@@ -72,7 +72,8 @@ def pair_factor(topology: Topology) -> float:
 def _draws(contacts_NN: NDArray[np.bool_]) -> Matrix:
     """Row i: the probability with which i draws each of its neighbours."""
     degrees_N1 = contacts_NN.sum(axis=1, keepdims=True)
-    return contacts_NN / np.maximum(degrees_N1, 1)
+    drawn_NN: Matrix = contacts_NN / np.maximum(degrees_N1, 1)
+    return drawn_NN
 
 
 def exchanges_to_cut(topology: Topology, by: float = 100.0) -> float:

@@ -8,7 +8,8 @@ from typing import Protocol
 import numpy as np
 import pytest
 from orthotrace.distributed.graphs import named
-from orthotrace.distributed.matching import Matcher, Partners, generator
+from orthotrace.distributed.matching import Matcher, Partners
+from orthotrace.distributed.randomness import generator
 from orthotrace.distributed.topology import Topology
 
 TRANSFER = 0.3
