@@ -117,6 +117,16 @@ def test_a_server_does_without_a_learner_but_learners_not_without_the_server() -
     assert all(a.ended.startswith("learner 0 was lost") for a in server.learners[1:])
 
 
+def test_who_waits_is_told_at_the_deadline_however_long_others_go_on() -> None:
+    class Apart:
+        def programs(self, own: Any) -> Any:
+            return (AllReduceSGD(5) if own.rank < 5 else PairAveraging(((),) * 6)).programs(own)
+
+    record = run(Apart(), fault(Kind.DIES, 2))
+    assert all(10.0 <= record.learners[r].ended_at < 12.5 for r in (0, 1, 3, 4))
+    assert record.learners[5].steps == 30 and record.seconds > 20
+
+
 def test_learners_that_wait_for_one_that_has_finished_are_told() -> None:
     class Uneven:
         def programs(self, own: Any) -> Any:
