@@ -184,7 +184,8 @@ def refine(site: Site, generation: int, session: Session) -> Path:
         )
         for cell in site.cells
     ]
-    return fill(layer, refine_cell, jobs, coverage, session)
+    # Read anew: tracing has written to the table meanwhile.
+    return fill(layer, refine_cell, jobs, Coverage(site.folder, site.grid), session)
 
 
 def _told(chosen: Mapping[str, Thresholds], classes: Sequence[str]) -> str:

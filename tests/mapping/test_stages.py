@@ -24,6 +24,7 @@ from orthotrace.mapping.site import Site, mapped_areas, resolve
 from orthotrace.mapping.stages import find_region, new_region, plan, run_to
 from orthotrace.models.card import load_model
 from orthotrace.tiling.catalogue import find_scenes
+from orthotrace.tiling.coverage import Coverage
 from orthotrace.tiling.errors import StorageError, TilingError
 from orthotrace.tiling.files import alone_in
 from orthotrace.tiling.grid import Window
@@ -56,6 +57,9 @@ def test_everything_is_made_and_a_second_run_gives_the_same_bytes(
     site = page.parents[1]
     for name in ("tiny.gpkg", "roads.parquet", "buildings.parquet", "report.md", "picture.png"):
         assert (page.parent / name).stat().st_size > 0, name
+    coverage = Coverage(site, resolve(read_region(tiny()), tmp_path / "one").grid)
+    for stage in ("imagery", "labels-g0", "scores-g0", "traced-g0", "labels-g1", "traced-g1"):
+        assert len(coverage.cells(stage)) == len(coverage.cells("imagery")) > 0, stage
     first = digests(site)
     before = times(site, "*/*.tif")
 
