@@ -4,7 +4,7 @@ from math import gcd
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from orthotrace.distributed.errors import DistributedError
 from orthotrace.distributed.graphs import (
@@ -70,6 +70,7 @@ def test_rounds_come_again_after_a_period(topology: Topology) -> None:
         assert np.array_equal(topology.weights(1), topology.weights(1 + topology.period))
 
 
+@example(random_ring(12, 0), 3)
 @given(topologies, st.integers(0, 5))
 def test_rows_and_edges_are_those_of_the_matrix(topology: Topology, round: int) -> None:
     weights = topology.weights(round)
@@ -253,6 +254,11 @@ def test_a_topology_is_what_it_says() -> None:
     forward = one_peer_exponential(3).rounds
     with pytest.raises(ValueError, match="round 0 of mine is directed"):
         Topology("mine", 3, False, forward)
+    ranks, there_and_back = np.arange(3), np.array([0.5] * 3 + [0.3] * 3 + [0.2] * 3)
+    senders = np.concatenate([ranks, (ranks + 1) % 3, (ranks + 2) % 3])
+    uneven = Round(3, np.tile(ranks, 3), senders, there_and_back)
+    with pytest.raises(ValueError, match="round 0 of mine is directed"):
+        Topology("mine", 3, False, (uneven,))
     with pytest.raises(ValueError, match="is of 3, wanted 4"):
         Topology("mine", 4, True, forward)
     with pytest.raises(ValueError, match=r"in \[0, 3\), got 3"):
