@@ -65,7 +65,7 @@ def reduce_all(compressors: list[ScaleCom], gradients: Vector) -> tuple[list[Vec
     def run(rank: int) -> None:
         try:
             told[rank] = compressors[rank].reduce(gradients[rank], Seat(table, rank))
-        except Exception:
+        except Exception:  # whatever it is, it is raised again
             table.barrier.abort()  # or the others wait for ever
             raise
 

@@ -1,5 +1,7 @@
 """A module and its vector are the same bits, and two forms of model never share a schema."""
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 import pytest
 import torch
@@ -95,6 +97,7 @@ def test_hold_is_what_the_module_holds_after_a_write() -> None:
 
 def test_a_counter_stays_where_whole_numbers_end() -> None:
     module = nn.BatchNorm1d(1)
+    # torch tells a buffer as a tensor, a module or None.
     module.num_batches_tracked.fill_(2**24 + 3)  # type: ignore[operator, union-attr]
     assert layout_of(module).read(module)[-1] == 2**24
 
@@ -113,9 +116,11 @@ def test_the_schema_tells_every_difference() -> None:
     assert one.schema() != other.schema()
 
 
-def stepped(kind: type[torch.optim.Optimizer]) -> tuple[nn.Module, torch.optim.Optimizer]:
+def stepped(
+    kind: Callable[[Iterator[nn.Parameter]], torch.optim.Optimizer],
+) -> tuple[Tied, torch.optim.Optimizer]:
     module = Tied()
-    optimizer = kind(module.parameters())  # type: ignore[call-arg]
+    optimizer = kind(module.parameters())
     module.inside(module.norm(module.first(torch.randn(4, 2)))).square().sum().backward()
     module.outside.bias.grad = torch.ones(3)
     optimizer.step()
@@ -134,8 +139,8 @@ def test_state_of_the_optimizer_travels_by_choice() -> None:
     other, optimizer_of_other = stepped(torch.optim.AdamW)
     layout.write(vector, other, optimizer_of_other)
     assert torch.equal(
-        optimizer.state[module.inside.weight]["exp_avg_sq"],  # type: ignore[index]
-        optimizer_of_other.state[other.inside.weight]["exp_avg_sq"],  # type: ignore[index]
+        optimizer.state[module.inside.weight]["exp_avg_sq"],
+        optimizer_of_other.state[other.inside.weight]["exp_avg_sq"],
     )
 
 

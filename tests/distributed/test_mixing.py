@@ -246,6 +246,7 @@ def test_what_is_wrong_is_refused_and_changes_nothing(
         learner.mix(mine, theirs, schema)
     assert refused.value.reason == reason
     after = learner.state_dict()  # the exchange is over
+    # mypy wants a literal for a TypedDict's key.
     assert all(np.array_equal(before[key], after[key]) for key in before)  # type: ignore[literal-required]
 
 
@@ -256,6 +257,7 @@ def test_a_model_that_became_nan_stays_at_home(place: int) -> None:
     before, wanted = learner.state_dict(), learner.look()
     with pytest.raises(Refused, match="NaN or infinite in training"):
         learner.commit(spoilt(np.nan, place))
+    # As above.
     assert all(np.array_equal(before[k], learner.state_dict()[k]) for k in before)  # type: ignore[literal-required]
     assert np.array_equal(learner.restart(), wanted)
 

@@ -152,6 +152,7 @@ def test_sparse_gradients_are_refused_before_anything_moves() -> None:
 )
 def test_numbers_out_of_range_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(DistributedError, match=next(iter(wrong))):
+        # Of several types, each for its own argument.
         GeneralizedSignSGD([parameter(1)], **wrong)  # type: ignore[arg-type]
     with pytest.raises(DistributedError, match=next(iter(wrong))):
         GeneralizedSignSGD([{"params": [parameter(1)], **wrong}])

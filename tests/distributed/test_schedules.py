@@ -299,6 +299,7 @@ def waits_with_its_own_line(self: Asker, board: Board, choice: int, now: float) 
         if not holds(board, self.rank, lease) or not claim(board, choice, lease, now):
             return self
         return replace(self, partner=choice, lease=lease)
+    # A Turn is of any actor; this one gives an Asker.
     return asks(True, LONG)(self, board, choice, now)  # type: ignore[no-any-return]
 
 

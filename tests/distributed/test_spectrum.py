@@ -1,5 +1,6 @@
 """How fast a topology mixes: against closed forms, published tables and drawn exchanges."""
 
+from collections.abc import Callable
 from math import cos, pi
 
 import numpy as np
@@ -99,7 +100,9 @@ def test_the_random_ring_in_closed_form_and_as_drawn(size: int) -> None:
     ],
     ids=["ring", "bipartite-exponential", "complete bipartite"],
 )
-def test_known_factors_of_half_as_many_exchanges_as_learners(graph, factors) -> None:  # type: ignore[no-untyped-def]
+def test_known_factors_of_half_as_many_exchanges_as_learners(
+    graph: Callable[[int], Topology], factors: tuple[float, ...]
+) -> None:
     for size, known in zip(SIZES, factors, strict=True):
         assert abs(pair_factor(graph(size)) ** (size / 2) - known) <= 0.0006
 
